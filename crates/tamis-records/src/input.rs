@@ -2,8 +2,20 @@
 //!
 //! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
 //! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see `members.rs`.
+//!
+//! [`Input`] is read from its beginning to its end. [`TextReader`] also notes where reading can begin again, for
+//! [`text_from`].
 
+mod entrance;
+mod inflate;
 mod members;
+mod text;
+
+pub use self::entrance::Entrance;
+pub use self::text::{Encoding, TextKind, TextReader, text_from};
+
+#[cfg(test)]
+pub(crate) use self::members::Spacing;
 
 use self::members::{Members, Trailing};
 use crate::progress::Progress;
@@ -19,7 +31,7 @@ const SIGNATURE: usize = 10;
 /// What a decoder may take for the data that others refer back to: that of zstd's own default, and twice that of `xz -9`.
 /// A file of a few bytes can ask for gigabytes.
 const WINDOW_LOG: u32 = 27;
-/// A decoder that meets damage forgets what the failing call had decoded, so calls are small.
+/// Most decoders that meet damage forget what the failing call had decoded, so calls are small.
 const DECODED_READ: usize = 16 << 10;
 
 /// Why an input could not be read (any further), with its name.
@@ -130,12 +142,18 @@ impl std::error::Error for InputError {
     }
 }
 
+/// How a file is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Compression {
+pub enum Compression {
+    /// Not at all.
     None,
+    /// Members of gzip; BGZF is that, too.
     Gzip,
+    /// Frames of zstd.
     Zstd,
+    /// Streams of bzip2.
     Bzip2,
+    /// Streams of xz.
     Xz,
 }
 
@@ -214,6 +232,36 @@ impl Compression {
     fn may_begin(self, bytes: &[u8]) -> bool {
         let mut own = SIGNATURES.iter().filter(|s| s.compression == self);
         own.any(|s| s.fits(bytes))
+    }
+
+    /// Bytes to decode at once.
+    fn read_limit(self) -> usize {
+        match self {
+            Self::None | Self::Gzip => usize::MAX,
+            Self::Zstd | Self::Bzip2 | Self::Xz => DECODED_READ,
+        }
+    }
+
+    /// Says what a decoder's error means for the file.
+    fn explain(self, cause: io::Error) -> io::Error {
+        let of_the_system = cause.raw_os_error().is_some()
+            || left(&cause).is_some()
+            || is_trailing(&cause)
+            || self == Self::None;
+        if of_the_system {
+            return cause;
+        }
+        let packing = self.name();
+        if asks_for_too_much(&cause) {
+            let most = 1 << (WINDOW_LOG - 20);
+            let why = format!("unpacking the {packing} data needs more than {most} MiB");
+            return Left::NotRead(why).into();
+        }
+        let what = match cause.kind() {
+            io::ErrorKind::UnexpectedEof => "cut short".to_owned(),
+            _ => format!("damaged: {cause}"),
+        };
+        io::Error::new(cause.kind(), format!("the {packing} data is {what}"))
     }
 
     fn name(self) -> &'static str {
@@ -376,10 +424,7 @@ impl Input {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        let limit = match self.compression {
-            Compression::None => into.len(),
-            _ => into.len().min(DECODED_READ),
-        };
+        let limit = into.len().min(self.compression.read_limit());
         loop {
             match self.bytes.read(&mut into[..limit]) {
                 Ok(count) => return Ok(count),
@@ -391,28 +436,9 @@ impl Input {
 
     /// Says what a decoder's error means for the file.
     fn explain(&self, cause: io::Error) -> InputError {
-        let of_the_system = cause.raw_os_error().is_some()
-            || left(&cause).is_some()
-            || is_trailing(&cause)
-            || self.compression == Compression::None;
-        let packing = self.compression.name();
-        if !of_the_system && asks_for_too_much(&cause) {
-            let most = 1 << (WINDOW_LOG - 20);
-            let why = format!("unpacking the {packing} data needs more than {most} MiB");
-            return InputError::not_read(&self.name, why);
-        }
-        let cause = if of_the_system {
-            cause
-        } else {
-            let what = match cause.kind() {
-                io::ErrorKind::UnexpectedEof => "cut short".to_owned(),
-                _ => format!("damaged: {cause}"),
-            };
-            io::Error::new(cause.kind(), format!("the {packing} data is {what}"))
-        };
         InputError {
             name: self.name.clone(),
-            cause,
+            cause: self.compression.explain(cause),
         }
     }
 }

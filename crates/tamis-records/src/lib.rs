@@ -5,11 +5,15 @@
 //! inputs → chunks of whole records → keys → decisions → output
 //! ```
 //!
-//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked.
+//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked, from the beginning
+//!   or from where they can be entered.
+//! - [`line_time`]: when the lines of a log were written.
 //! - [`reader`] and [`records`]: lines, records with another delimiter, and CSV with its quotes.
 //! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
 //! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
+//! - [`patterns`] and [`needs`]: what is looked for in lines, and the keys that text must have for it.
+//! - [`patterns`] and [`grep`]: what is looked for in lines of text, and finding and printing them as ripgrep does.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -60,9 +64,12 @@
 pub mod batch;
 pub mod exact;
 pub mod formats;
+pub mod grep;
 pub mod input;
 pub mod key;
+pub mod line_time;
 pub mod ordered;
+pub mod patterns;
 pub mod pipeline;
 pub mod progress;
 pub mod reader;

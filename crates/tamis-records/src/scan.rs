@@ -1,13 +1,14 @@
-//! The keys of a file: one reading for all specs.
+//! The keys of a file, segment by segment: one reading for all specs.
 
 use crate::formats::{self, FileClass, FileKind};
-use crate::input::{Input, InputError, Packing};
+use crate::input::{Entrance, Input, InputError, Packing, TextKind, TextReader, text_from};
 use crate::key::parquet::{Failure, Table};
-use crate::key::{KeySpec, Keys, Missing, Part, RecordRule, Source};
+use crate::key::{KeySpec, Keys, KeysOfText, Missing, Part, RecordRule, Source};
+use crate::line_time::LineTimes;
 use crate::pipeline::EndOnPanic;
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
-use crate::records::{Framing, LastBorder};
+use crate::records::{Framing, LastBorder, newlines};
 use crate::turn::Turn;
 use std::fs::{File, Metadata};
 use std::io;
@@ -15,14 +16,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
-use tamis::index::EntryKeys;
-use tamis::{Hash, Hasher};
+use tamis::index::{EntryFilters, EntryKeys, IndexOptions};
+use tamis::{Hash, Moment};
+use xxhash_rust::xxh3::Xxh3;
 
 /// What is longer is no line, row or word that anybody looks for, and a few bytes of compressed data can become it.
 const LONGEST_RECORD: usize = 64 << 20;
-/// Compressed data that becomes more than this, and more than `MOST_TIMES` as much as it was, is not read to its end.
-const MOST_BYTES: u64 = 256 << 20;
-const MOST_TIMES: u64 = 2_000;
 
 /// A file, opened and looked at once for all keys that are read from it.
 pub struct Opened {
@@ -30,8 +29,6 @@ pub struct Opened {
     input: Input,
     /// The same file, for who reads it in no order.
     file: File,
-    /// Its size, maybe compressed.
-    size: u64,
     /// What it is, if not text.
     kind: Option<FileKind>,
 }
@@ -80,7 +77,6 @@ impl Opened {
             name,
             input,
             file: again,
-            size: metadata.len(),
             kind,
         })
     }
@@ -88,21 +84,7 @@ impl Opened {
     /// How the keys of a spec are read. Columns of CSV or Parquet are not looked for in the other; what is neither text
     /// nor Parquet is not read.
     pub fn way<'s>(&self, spec: &'s KeySpec) -> Result<Way<'s>, InputError> {
-        use FileClass::{EncryptedParquet, Parquet};
-        let name = &self.name;
-        let lines = matches!(spec.rule().part, Part::Whole(_));
-        match (spec.source(), self.kind.map(|kind| (kind.class, kind.name))) {
-            (Source::Parquet(columns), Some((Parquet, _))) if !self.input.is_compressed() => {
-                Ok(Way::Parquet(columns))
-            }
-            (Source::Parquet(_), Some((Parquet | EncryptedParquet, what))) => {
-                Err(InputError::not_read(name, what))
-            }
-            (Source::Parquet(_), _) => Err(InputError::no_column(name, "not a Parquet file")),
-            (_, Some((Parquet, what))) if !lines => Err(InputError::no_column(name, what)),
-            (_, Some((_, what))) => Err(InputError::not_read(name, what)),
-            (_, None) => Ok(Way::Text),
-        }
+        way(&self.name, self.kind, self.input.is_compressed(), spec)
     }
 
     /// The file itself.
@@ -176,6 +158,28 @@ impl Opened {
     }
 }
 
+fn way<'s>(
+    name: &str,
+    kind: Option<FileKind>,
+    is_compressed: bool,
+    spec: &'s KeySpec,
+) -> Result<Way<'s>, InputError> {
+    use FileClass::{EncryptedParquet, Parquet};
+    let lines = matches!(spec.rule().part, Part::Whole(_));
+    match (spec.source(), kind.map(|kind| (kind.class, kind.name))) {
+        (Source::Parquet(columns), Some((Parquet, _))) if !is_compressed => {
+            Ok(Way::Parquet(columns))
+        }
+        (Source::Parquet(_), Some((Parquet | EncryptedParquet, what))) => {
+            Err(InputError::not_read(name, what))
+        }
+        (Source::Parquet(_), _) => Err(InputError::no_column(name, "not a Parquet file")),
+        (_, Some((Parquet, what))) if !lines => Err(InputError::no_column(name, what)),
+        (_, Some((_, what))) => Err(InputError::not_read(name, what)),
+        (_, None) => Ok(Way::Text),
+    }
+}
+
 /// Has a table read. A damaged file must not end the run, and the decoder makes no promise; what it leaves behind is not
 /// used again.
 fn read_table(
@@ -214,77 +218,239 @@ pub struct Remarks {
     pub unknown: Option<String>,
 }
 
-/// Adds the keys of a file, all from one reading. For each spec, what there is to say.
-pub fn scan(
-    opened: Opened,
-    specs: &[KeySpec],
-    hasher: &Hasher,
-    keys: &mut EntryKeys,
-    progress: &Arc<Progress>,
-) -> Result<Vec<Remarks>, InputError> {
-    let mut scans: Vec<Scan> = specs.iter().enumerate().map(Scan::new).collect();
-    let (mut cuts, mut tables) = (Vec::<Cut>::new(), Vec::new());
-    for scan in &mut scans {
-        match opened.way(scan.spec) {
-            Err(error) => scan.end(error)?,
-            Ok(Way::Parquet(columns)) => tables.push((scan, columns)),
-            Ok(Way::Text) => {
-                let framing = scan.spec.rule().framing();
-                match cuts.iter_mut().find(|cut| cut.framing == framing) {
-                    Some(cut) => cut.scans.push(scan),
-                    None => cuts.push(Cut::new(framing, scan)),
-                }
-            }
-        }
-    }
-    let mut sink = Sink { hasher, keys };
-    let name = opened.name.clone();
-    let read = if !cuts.is_empty() {
-        scan_text(opened, &mut cuts, &mut sink, progress)
-    } else if !tables.is_empty() {
-        read_table(&name, opened.file, progress, |table, stopped| {
-            scan_table(table, &mut tables, &mut sink, stopped)
-        })
-    } else {
-        Ok(())
-    };
-    match read {
-        Err(error) if error.is_not_read() => {
-            let why = error.cause.to_string();
-            scans.iter_mut().for_each(|scan| scan.leave(&why));
-        }
-        read => read?,
-    }
-    Ok(scans.into_iter().map(|scan| scan.finish(keys)).collect())
+/// Text of a segment, about: enough that its filters cost little, and little enough to be searched in a moment.
+pub const SEGMENT: u64 = 16 << 20;
+
+/// A part of a file's text, and what it holds.
+#[derive(Debug)]
+pub struct Segment {
+    /// Of text, unpacked. It ends at a line's end, unless the file doesn't.
+    pub bytes: u64,
+    /// Line ends in it.
+    pub lines: u64,
+    /// XXH3 of the text.
+    pub sum: u64,
+    /// The first and the last time in its lines.
+    pub times: Option<(Moment, Moment)>,
+    /// The time of a line behind it that has none of its own.
+    pub last_time: Option<Moment>,
+    /// The filters of its keys, one for each spec.
+    pub filters: EntryFilters,
 }
 
-/// Where keys go.
-struct Sink<'a> {
-    hasher: &'a Hasher,
-    keys: &'a mut EntryKeys,
+/// How a file was read.
+#[derive(Debug)]
+pub struct Scanned {
+    /// For each spec, what there is to say.
+    pub remarks: Vec<Remarks>,
+    /// Where the last line that ends does so, in the text that was read.
+    pub whole: u64,
+    /// Where the text can be entered, if it is packed.
+    pub entrances: Vec<Entrance>,
+}
+
+/// What is looked for in files, and how it is kept.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What the keys are.
+    pub specs: &'a [KeySpec],
+    /// Of the index, with the same specs.
+    pub options: &'a IndexOptions,
+    /// Reports how far it is.
+    pub progress: &'a Arc<Progress>,
+}
+
+/// Whether what was appended to a file has the keys that it would have together with the rest: nothing that stands
+/// before it says what it means.
+pub fn can_be_continued(specs: &[KeySpec]) -> bool {
+    let stands_alone = |spec: &KeySpec| match &spec.rule().part {
+        Part::Columns { columns, .. } => !columns.header && spec.rule().framing() != Framing::Csv,
+        _ => !matches!(spec.source(), Source::Parquet(_)),
+    };
+    specs.iter().all(stands_alone)
+}
+
+/// A file that is to be scanned.
+pub struct Text {
+    name: String,
+    /// The same file, for who reads it in no order.
+    file: File,
+    reader: TextReader,
+    /// Of text; what comes behind was written since.
+    left: u64,
+}
+
+impl Text {
+    /// All of a file. Of plain text, `size` bytes.
+    pub fn of(name: &Path, file: File, size: u64, progress: &Arc<Progress>) -> io::Result<Self> {
+        let reader = TextReader::new(file.try_clone()?, progress)?;
+        let left = if reader.kind().is_plain() { size } else { u64::MAX };
+        Ok(Self {
+            name: name.display().to_string(),
+            file,
+            reader,
+            left,
+        })
+    }
+
+    /// The text of a plain file from an offset on, up to `size` bytes of the file.
+    pub fn from(
+        name: &Path,
+        file: File,
+        kind: TextKind,
+        offset: u64,
+        size: u64,
+    ) -> io::Result<Self> {
+        let reader = text_from(file.try_clone()?, kind, None, offset)?;
+        Ok(Self {
+            name: name.display().to_string(),
+            file,
+            reader,
+            left: size.saturating_sub(kind.offset_in_file(offset)),
+        })
+    }
+
+    /// How its text is made.
+    pub fn kind(&self) -> TextKind {
+        self.reader.kind()
+    }
+
+    fn error(&self, cause: io::Error) -> InputError {
+        InputError {
+            name: self.name.clone(),
+            cause,
+        }
+    }
+
+    /// Reads until the buffer is full, or the text ends.
+    fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, InputError> {
+        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let filled = self.reader.fill(&mut buffer[..most]);
+        let filled = filled.map_err(|cause| self.error(cause))?;
+        self.left -= filled as u64;
+        Ok(filled)
+    }
+}
+
+/// Whether the text of a file consists of parts of these lengths with these XXH3 sums, and nothing else.
+pub fn has_sums(
+    mut text: Text,
+    sums: &[(u64, u64)],
+    progress: &Progress,
+) -> Result<bool, InputError> {
+    let mut block = vec![0; BLOCK];
+    for &(bytes, expected) in sums {
+        let (mut left, mut sum) = (bytes, Xxh3::new());
+        while left > 0 {
+            if progress.stop.load(Relaxed) {
+                return Err(InputError::stopped(&text.name));
+            }
+            let step = left.min(BLOCK as u64) as usize;
+            let filled = text.fill(&mut block[..step])?;
+            if filled == 0 {
+                return Ok(false);
+            }
+            sum.update(&block[..filled]);
+            left -= filled as u64;
+        }
+        if sum.digest() != expected {
+            return Ok(false);
+        }
+    }
+    Ok(text.fill(&mut block[..1])? == 0)
+}
+
+/// Reads a file to its end, and gives its segments in order. A file that is not text has one, of no bytes.
+pub fn scan(
+    mut text: Text,
+    task: Task,
+    times: &mut LineTimes,
+    each: impl FnMut(Segment),
+) -> Result<Scanned, InputError> {
+    let mut scans: Vec<Scan> = task.specs.iter().enumerate().map(Scan::new).collect();
+    let mut tables = Vec::new();
+    let mut is_text = false;
+    let (file_kind, is_packed) = (text.reader.file_kind(), text.kind().is_packed());
+    for (number, spec) in task.specs.iter().enumerate() {
+        match way(&text.name, file_kind, is_packed, spec) {
+            Err(error) => scans[number].end(error)?,
+            Ok(Way::Parquet(columns)) => tables.push((number, columns)),
+            Ok(Way::Text) => is_text = true,
+        }
+    }
+    let mut sink = Sink {
+        task,
+        keys: EntryKeys::new(task.options),
+        each,
+    };
+    let mut entrances = Vec::new();
+    let whole = if is_text {
+        scan_text(&mut text, &mut scans, &mut sink, times, &mut entrances)?
+    } else {
+        if !tables.is_empty() {
+            read_table(&text.name, text.file, task.progress, |table, stopped| {
+                scan_table(table, &mut scans, &tables, &mut sink, stopped)
+            })?;
+        }
+        sink.finish(&mut scans, &mut Counted::default(), &text.name)?;
+        0
+    };
+    Ok(Scanned {
+        remarks: scans.into_iter().map(|scan| scan.remarks).collect(),
+        whole,
+        entrances,
+    })
+}
+
+/// Where keys go, and the segments made of them.
+struct Sink<'a, E> {
+    task: Task<'a>,
+    keys: EntryKeys,
+    each: E,
 }
 
 /// One spec's part of a reading.
 struct Scan<'s> {
     number: usize,
     spec: &'s KeySpec,
-    maker: Keys<'s>,
+    way: Maker<'s>,
+    framing: Framing,
     recent: Recent,
     /// Where the key columns are.
     columns: Vec<usize>,
     records: u64,
+    /// From the first record that has not been cut off; of records that are not lines.
+    buffer: Vec<u8>,
+    border: LastBorder,
+    started: bool,
     remarks: Remarks,
+}
+
+/// How keys are found.
+enum Maker<'s> {
+    /// In all of the text at once.
+    Text(Box<KeysOfText>),
+    /// Record by record.
+    Records(Box<Keys<'s>>),
 }
 
 impl<'s> Scan<'s> {
     fn new((number, spec): (usize, &'s KeySpec)) -> Self {
+        let framing = spec.rule().framing();
         Self {
             number,
             spec,
-            maker: Keys::new(spec),
+            way: match spec.text_keys() {
+                Some(keys) => Maker::Text(Box::new(KeysOfText::new(keys))),
+                None => Maker::Records(Box::new(Keys::new(spec))),
+            },
+            framing,
             recent: Recent::default(),
             columns: Vec::new(),
             records: 0,
+            buffer: Vec::new(),
+            border: LastBorder::new(framing, false),
+            started: false,
             remarks: Remarks::default(),
         }
     }
@@ -313,13 +479,66 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
+    /// Adds the keys of these whole lines.
+    fn feed<E>(&mut self, lines: &[u8], sink: &mut Sink<E>) {
+        if self.has_ended() {
+            return;
+        }
+        if let Maker::Text(keys) = &mut self.way {
+            return keys.add(lines);
+        }
+        if self.framing == Framing::LINES {
+            return self.cut(lines, sink);
+        }
+        self.buffer.extend_from_slice(lines);
+        self.border.update(&self.buffer);
+        let end = self.border.at;
+        if end > 0 {
+            self.cut_buffer(end, sink);
+        } else if self.buffer.len() >= LONGEST_RECORD {
+            self.leave(&self.framing.too_long(LONGEST_RECORD));
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// Adds the keys of the last record, which may lack its delimiter.
+    fn finish<E>(&mut self, sink: &mut Sink<E>) {
+        if !self.has_ended() && !self.buffer.is_empty() {
+            let delimiter = self.framing.delimiter();
+            if self.buffer.last() != Some(&delimiter) {
+                self.buffer.push(delimiter);
+            }
+            self.cut_buffer(self.buffer.len(), sink);
+        }
+    }
+
+    fn cut_buffer<E>(&mut self, end: usize, sink: &mut Sink<E>) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.cut(&buffer[..end], sink);
+        buffer.drain(..end);
+        self.buffer = buffer;
+        self.border = LastBorder::new(self.framing, false);
+    }
+
+    fn cut<E>(&mut self, records: &[u8], sink: &mut Sink<E>) {
+        let header = if self.started || records.is_empty() {
+            0
+        } else {
+            self.started = true;
+            self.begin(records)
+        };
+        if !self.has_ended() {
+            self.add(&records[header..], sink);
+        }
+    }
+
     /// Finds the key columns by the first row; gives the length of a header row.
-    fn begin(&mut self, framing: Framing, bytes: &[u8]) -> usize {
+    fn begin(&mut self, bytes: &[u8]) -> usize {
         let Part::Columns { separator, columns } = &self.spec.rule().part else {
             return 0;
         };
-        let header = framing.first_end(bytes).unwrap_or(bytes.len());
-        match columns.positions(framing.content(&bytes[..header]), *separator) {
+        let header = self.framing.first_end(bytes).unwrap_or(bytes.len());
+        match columns.positions(self.framing.content(&bytes[..header]), *separator) {
             Ok(positions) => self.columns = positions,
             Err(what) => self.remarks.no_column = Some(what),
         }
@@ -327,13 +546,22 @@ impl<'s> Scan<'s> {
     }
 
     /// Adds the keys of whole records.
-    fn add(&mut self, framing: Framing, records: &[u8], sink: &mut Sink) {
+    fn add<E>(&mut self, records: &[u8], sink: &mut Sink<E>) {
+        let Maker::Records(maker) = &mut self.way else {
+            return;
+        };
         let mut malformed = None;
-        framing.for_each(records, |start, end| {
+        let hasher = sink.task.options.key_hasher();
+        self.framing.for_each(records, |start, end| {
             self.records += 1;
-            let content = framing.content(&records[start..end]);
-            let add = |key: &[u8]| sink.add(self.number, &mut self.recent, key);
-            match self.maker.each(content, &self.columns, add) {
+            let content = self.framing.content(&records[start..end]);
+            let add = |key: &[u8]| {
+                let hash = hasher.hash(key);
+                if self.recent.is_new(hash) {
+                    sink.keys.add_hash(self.number, hash);
+                }
+            };
+            match maker.each(content, &self.columns, add) {
                 Ok(()) => {}
                 Err(Missing::Value) => self.remarks.without_key += 1,
                 Err(Missing::Malformed(what)) => {
@@ -346,22 +574,69 @@ impl<'s> Scan<'s> {
         }
     }
 
-    fn finish(mut self, keys: &mut EntryKeys) -> Remarks {
+    /// Hands the keys of a segment over, or says that they are not known.
+    fn end_segment<E>(&mut self, sink: &mut Sink<E>) {
+        self.recent = Recent::default();
+        if let Maker::Text(keys) = &mut self.way {
+            sink.keys.add_all(self.number, keys.take());
+        }
         if let Some(why) = &self.remarks.unknown {
             self.remarks.without_key = 0;
-            keys.set_unknown(self.number, why);
+            sink.keys.set_unknown(self.number, why);
         }
-        self.remarks
     }
 }
 
-impl Sink<'_> {
-    #[inline]
-    fn add(&mut self, spec: usize, recent: &mut Recent, key: &[u8]) {
-        let hash = self.hasher.hash(key);
-        if recent.is_new(hash) {
-            self.keys.add_hash(spec, hash);
-        }
+impl<E: FnMut(Segment)> Sink<'_, E> {
+    /// Ends a segment.
+    fn finish(
+        &mut self,
+        scans: &mut [Scan],
+        counted: &mut Counted,
+        name: &str,
+    ) -> Result<(), InputError> {
+        scans.iter_mut().for_each(|scan| scan.end_segment(self));
+        let keys = std::mem::replace(&mut self.keys, EntryKeys::new(self.task.options));
+        let filters = keys.build().map_err(|error| InputError {
+            name: name.to_owned(),
+            cause: io::Error::other(error),
+        })?;
+        let Counted {
+            bytes,
+            lines,
+            sum,
+            times,
+            last_time,
+        } = std::mem::take(counted);
+        (self.each)(Segment {
+            bytes,
+            lines,
+            sum: sum.digest(),
+            times,
+            last_time,
+            filters,
+        });
+        Ok(())
+    }
+}
+
+/// Of the text of a segment so far.
+#[derive(Default)]
+struct Counted {
+    bytes: u64,
+    lines: u64,
+    sum: Xxh3,
+    times: Option<(Moment, Moment)>,
+    last_time: Option<Moment>,
+}
+
+impl Counted {
+    fn add(&mut self, lines: &[u8], times: &mut LineTimes) {
+        self.bytes += lines.len() as u64;
+        self.lines += newlines(lines);
+        self.sum.update(lines);
+        times.range(lines, &mut self.times);
+        self.last_time = times.last();
     }
 }
 
@@ -370,153 +645,92 @@ struct Recent(Vec<Option<Hash>>);
 
 impl Default for Recent {
     fn default() -> Self {
-        Self(vec![None; 1 << 13])
+        Self(Vec::new())
     }
 }
 
 impl Recent {
+    const SLOTS: usize = 1 << 13;
+
     #[inline]
     fn is_new(&mut self, hash: Hash) -> bool {
-        let slot = &mut self.0[hash.as_u128() as usize % (1 << 13)];
+        if self.0.is_empty() {
+            self.0 = vec![None; Self::SLOTS];
+        }
+        let slot = &mut self.0[hash.as_u128() as usize % Self::SLOTS];
         slot.replace(hash) != Some(hash)
     }
 }
 
-/// The specs whose records end at the same places.
-struct Cut<'a, 's> {
-    framing: Framing,
-    scans: Vec<&'a mut Scan<'s>>,
-    /// From the first record that has not been cut off.
-    buffer: Vec<u8>,
-    border: LastBorder,
-    started: bool,
-}
+/// Text that is looked at together: small enough for the caches.
+const BLOCK: usize = 256 << 10;
 
-impl<'a, 's> Cut<'a, 's> {
-    fn new(framing: Framing, scan: &'a mut Scan<'s>) -> Self {
-        Self {
-            framing,
-            scans: vec![scan],
-            buffer: Vec::new(),
-            border: LastBorder::new(framing, false),
-            started: false,
-        }
-    }
-
-    /// Adds the keys of the records that end in these bytes. Gives how many records there were.
-    fn feed(&mut self, bytes: &[u8], sink: &mut Sink) -> u64 {
-        self.buffer.extend_from_slice(bytes);
-        self.border.update(&self.buffer);
-        let end = self.border.at;
-        if end > 0 {
-            return self.cut(end, sink);
-        }
-        if self.buffer.len() >= LONGEST_RECORD {
-            let why = self.framing.too_long(LONGEST_RECORD);
-            self.scans.iter_mut().for_each(|scan| scan.leave(&why));
-        }
-        0
-    }
-
-    /// Adds the keys of the last record, which may lack its delimiter.
-    fn finish(&mut self, sink: &mut Sink) -> u64 {
-        let delimiter = self.framing.delimiter();
-        if self.buffer.last().is_some_and(|last| *last != delimiter) {
-            self.buffer.push(delimiter);
-        }
-        self.cut(self.buffer.len(), sink)
-    }
-
-    fn cut(&mut self, end: usize, sink: &mut Sink) -> u64 {
-        let records = &self.buffer[..end];
-        let first = !std::mem::replace(&mut self.started, true);
-        let before = self.scans[0].records;
-        for scan in &mut self.scans {
-            let header = if first && !records.is_empty() {
-                scan.begin(self.framing, records)
-            } else {
-                0
-            };
-            if !scan.has_ended() {
-                scan.add(self.framing, &records[header..], sink);
-            }
-        }
-        self.buffer.drain(..end);
-        self.border = LastBorder::new(self.framing, false);
-        self.scans[0].records - before
-    }
-
-    fn has_ended(&self) -> bool {
-        self.scans.iter().all(|scan| scan.has_ended())
-    }
-}
-
-/// Reads text to its end, to the first error, or until nothing more matters.
-fn scan_text(
-    opened: Opened,
-    cuts: &mut Vec<Cut>,
-    sink: &mut Sink,
-    progress: &Progress,
-) -> Result<(), InputError> {
-    let Opened {
-        name,
-        mut input,
-        size,
-        ..
-    } = opened;
-    // As much as a file of that size holds, unless somebody made it to be unpacked for ever.
-    let most = if input.is_compressed() {
-        MOST_BYTES.max(size.saturating_mul(MOST_TIMES))
-    } else {
-        u64::MAX
-    };
-    let mut block = vec![0; CHUNK];
-    let mut bytes = 0;
-    while !cuts.is_empty() {
+/// Reads text to its end. Gives where its last whole line ends.
+fn scan_text<E: FnMut(Segment)>(
+    text: &mut Text,
+    scans: &mut [Scan],
+    sink: &mut Sink<E>,
+    times: &mut LineTimes,
+    entrances: &mut Vec<Entrance>,
+) -> Result<u64, InputError> {
+    let progress = sink.task.progress;
+    let mut counted = Counted::default();
+    let mut block = Vec::with_capacity(2 * BLOCK);
+    let mut whole = 0;
+    let mut any = false;
+    loop {
         if progress.stop.load(Relaxed) {
-            return Err(InputError::stopped(&name));
+            return Err(InputError::stopped(&text.name));
         }
-        let filled = fill(&mut input, &mut block)?;
-        bytes += filled as u64;
-        if bytes > most {
-            let why = format!("it becomes more than {MOST_TIMES} times as large when unpacked");
-            return Err(InputError::not_read(&name, why));
+        let begun = block.len();
+        block.resize(begun + BLOCK, 0);
+        let filled = text.fill(&mut block[begun..])?;
+        block.truncate(begun + filled);
+        entrances.append(&mut text.reader.take_entrances());
+        let end = match memchr::memrchr(b'\n', &block[begun..]) {
+            // Nothing more, so the rest is a line without an end.
+            _ if filled == 0 => block.len(),
+            Some(at) => begun + at + 1,
+            None if block.len() >= LONGEST_RECORD => {
+                let why = Framing::LINES.too_long(LONGEST_RECORD);
+                return Err(InputError::not_read(&text.name, why));
+            }
+            None => continue,
+        };
+        let lines = &block[..end];
+        if filled > 0 {
+            whole += end as u64;
         }
-        let records = cuts.iter_mut().map(|cut| match filled {
-            0 => cut.finish(sink),
-            _ => cut.feed(&block[..filled], sink),
-        });
-        let records = records.fold(0, u64::max);
-        progress.records.fetch_add(records, Relaxed);
+        scans.iter_mut().for_each(|scan| scan.feed(lines, sink));
+        counted.add(lines, times);
+        progress.records.fetch_add(newlines(lines), Relaxed);
+        block.drain(..end);
         if filled == 0 {
-            break;
+            scans.iter_mut().for_each(|scan| scan.finish(sink));
+            if counted.bytes > 0 || !any {
+                sink.finish(scans, &mut counted, &text.name)?;
+            }
+            return Ok(whole);
         }
-        cuts.retain(|cut| !cut.has_ended());
-    }
-    Ok(())
-}
-
-/// Reads until the buffer is full or the input ends.
-fn fill(input: &mut Input, buffer: &mut [u8]) -> Result<usize, InputError> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match input.read(&mut buffer[filled..])? {
-            0 => break,
-            count => filled += count,
+        if counted.bytes >= SEGMENT {
+            sink.finish(scans, &mut counted, &text.name)?;
+            any = true;
         }
     }
-    Ok(filled)
 }
 
-fn scan_table(
+fn scan_table<E>(
     table: &Table,
-    scans: &mut Vec<(&mut Scan, &[String])>,
-    sink: &mut Sink,
+    scans: &mut [Scan],
+    tables: &[(usize, &[String])],
+    sink: &mut Sink<E>,
     stopped: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failure> {
     // Each column is read once, and each spec has its places among them.
     let mut columns = Vec::new();
-    for (scan, names) in &mut *scans {
+    let mut asked = Vec::new();
+    for (number, names) in tables {
+        let scan = &mut scans[*number];
         let found = names.iter().map(|name| table.find(name));
         match found.collect::<Result<Vec<_>, _>>() {
             Err(Failure::NoColumn(what)) => scan.remarks.no_column = Some(what),
@@ -528,18 +742,26 @@ fn scan_table(
                         columns.push(column);
                     }
                 }
+                asked.push(*number);
             }
         }
     }
-    scans.retain(|(scan, _)| !scan.has_ended());
-    if scans.is_empty() {
+    if asked.is_empty() {
         return Ok(());
     }
+    let hasher = sink.task.options.key_hasher();
     table.for_each_row(&columns, |row, found| {
-        for (scan, _) in &mut *scans {
+        for number in &asked {
+            let scan = &mut scans[*number];
+            let Maker::Records(maker) = &mut scan.way else {
+                continue;
+            };
             let values = scan.columns.iter().map_while(|at| found[*at]);
-            if let Some(key) = scan.maker.of_values(values, scan.columns.len()) {
-                sink.add(scan.number, &mut scan.recent, key);
+            if let Some(key) = maker.of_values(values, scan.columns.len()) {
+                let hash = hasher.hash(key);
+                if scan.recent.is_new(hash) {
+                    sink.keys.add_hash(*number, hash);
+                }
             }
         }
         !stopped(row)

@@ -1,27 +1,37 @@
-use crate::index::ask::{self, QueryArgs};
-use crate::index::{Freshness, path_bytes};
-use crate::{Exit, output, stream};
-use anyhow::Result;
-use serde_json::json;
-use std::collections::BTreeMap;
-use std::io::{self, Write};
+use crate::index::ask::KeyArgs;
+use crate::index::hunt::{Hunt, Tally, TextIndex};
+use crate::index::stretches::Times;
+use crate::index::{Index, is_index, records};
+use crate::{Exit, human, output, stream};
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::types::{Types, TypesBuilder};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis_records::key::Query;
-use tamis_records::ordered::for_each_in_order;
+use tamis::Moment;
+use tamis_records::grep::{Matcher, Options, Print, write_summary};
+use tamis_records::line_time::{self, TimeFormat};
+use tamis_records::patterns::{Patterns, Syntax};
 use tamis_records::progress::Progress;
-use tamis_records::search::{Match, search};
 
-/// Print the records that contain a key, opening only files that may have it
+/// Print the lines that match, reading only what may have them
 ///
-/// Asks an index made by `tamis index`, opens the files that may contain the
-/// key and prints the records that do: file, line number, line. Files that are
-/// new, or have changed since they were indexed, are searched as they are now.
+/// Asks indexes made by `tamis index`, opens the files that may have a match,
+/// reads in them only the segments that may, and prints the lines as ripgrep
+/// does. Text that is newer than the index is searched as it is.
 ///
-/// The index decides what a key is: `word` finds lines that contain it as whole
-/// words, as `grep -wF` does; `line` finds lines equal to it; a column finds
-/// rows with that value. For Parquet files, the row number and the key are
-/// printed.
+/// A KEY is text that stands in a line with no word cut at either end, as for
+/// `rg -wF`. -F finds text anywhere, as `rg -F`; -E finds regular expressions,
+/// as `rg`. What can't be narrowed is searched completely; --stats says how
+/// much that was.
+///
+/// Indexes of other keys are asked for records: `line` finds lines equal to
+/// KEY, a column finds rows with that value. Choose with --key where an index
+/// has several.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 something was found, 1 nothing was, 2 an error.
@@ -29,141 +39,455 @@ Exit codes: 0 something was found, 1 nothing was, 2 an error.
 Examples:
   tamis grep logs.index 8f14e45fceea167a
   tamis grep logs.index 'GET /cart'            several words, as they stand
-  tamis grep -l logs.index -f ids.txt          only the file names
+  tamis grep logs.index -i -C2 timeout         whatever the case, with two lines around
+  tamis grep logs.index -E 'user=\\d+ denied'   a regular expression
+  tamis grep a.index b.index -l -f ids.txt     only the file names, from two indexes
+  tamis grep logs.index --since 2h error       lines of the last two hours
   tamis grep rows.index --key csv:row,qualifier r1,q1")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    query: QueryArgs,
+    /// The indexes, then what to look for
+    #[arg(value_name = "INDEX|KEY", required = true)]
+    indexes_and_keys: Vec<OsString>,
 
-    /// Don't print file names
+    #[command(flatten)]
+    keys: KeyArgs,
+
+    /// Find the text anywhere, also inside words
+    #[arg(short = 'F', long, conflicts_with = "regexp")]
+    fixed_strings: bool,
+
+    /// Find regular expressions
+    #[arg(short = 'E', long)]
+    regexp: bool,
+
+    /// Ignore case
+    #[arg(short, long)]
+    ignore_case: bool,
+
+    /// Ignore case unless a capital letter is asked for
+    #[arg(short = 'S', long)]
+    smart_case: bool,
+
+    /// Cut no word at either end of a match
+    #[arg(short, long)]
+    word_regexp: bool,
+
+    /// Match whole lines only
+    #[arg(short = 'x', long)]
+    line_regexp: bool,
+
+    /// Print lines that don't match; everything is read
+    #[arg(short = 'v', long)]
+    invert_match: bool,
+
+    /// Print N lines after each match
+    #[arg(short = 'A', long, value_name = "N")]
+    after_context: Option<usize>,
+
+    /// Print N lines before each match
+    #[arg(short = 'B', long, value_name = "N")]
+    before_context: Option<usize>,
+
+    /// Print N lines around each match
+    #[arg(short = 'C', long, value_name = "N")]
+    context: Option<usize>,
+
+    /// Print the number of lines that match, for each file that has any
+    #[arg(short, long, conflicts_with_all = ["files_with_matches", "files_without_match", "json"])]
+    count: bool,
+
+    /// Print the number of matches, for each file that has any
+    #[arg(long, conflicts_with_all = ["count", "files_with_matches", "files_without_match", "json"])]
+    count_matches: bool,
+
+    /// Print only the names of files with a match
+    #[arg(short = 'l', long, conflicts_with_all = ["files_without_match", "json"])]
+    files_with_matches: bool,
+
+    /// Print only the names of files without a match
+    #[arg(short = 'L', long, conflicts_with = "json")]
+    files_without_match: bool,
+
+    /// Print only what matches, each match on a line
+    #[arg(short, long)]
+    only_matching: bool,
+
+    /// Print line numbers [default: on a terminal]
+    #[arg(short = 'n', long, overrides_with = "no_line_number")]
+    line_number: bool,
+
+    /// Print no line numbers
+    #[arg(short = 'N', long)]
+    no_line_number: bool,
+
+    /// Print the column of the first match
+    #[arg(long)]
+    column: bool,
+
+    /// Print the offset of each line, in bytes
+    #[arg(short, long)]
+    byte_offset: bool,
+
+    /// Print file names [default]
+    #[arg(short = 'H', long, overrides_with = "no_filename")]
+    with_filename: bool,
+
+    /// Print no file names
     #[arg(short = 'I', long)]
     no_filename: bool,
 
-    /// Print only the file names
-    #[arg(short = 'l', long, conflicts_with_all = ["count", "json"])]
-    files_with_matches: bool,
+    /// Print the file name once, above its lines [default: on a terminal]
+    #[arg(long, overrides_with = "no_heading")]
+    heading: bool,
 
-    /// Print only the number of records found in each file
-    #[arg(short, long, conflicts_with = "json")]
-    count: bool,
+    /// Print the file name in front of every line
+    #[arg(long)]
+    no_heading: bool,
 
-    /// Print a line of JSON for each record found
+    /// End file names with NUL
+    #[arg(short = '0', long)]
+    null: bool,
+
+    /// Print at most N matching lines of each file
+    #[arg(short, long, value_name = "N")]
+    max_count: Option<u64>,
+
+    /// Leave out lines of more than N bytes, and say so
+    #[arg(short = 'M', long, value_name = "N")]
+    max_columns: Option<u64>,
+
+    /// Print the beginning of lines that are too long
+    #[arg(long)]
+    max_columns_preview: bool,
+
+    /// Search only files whose path fits, or with ! in front does not; may be given several times
+    #[arg(short, long, value_name = "GLOB")]
+    glob: Vec<String>,
+
+    /// Search only files of this type, as ripgrep knows them, e.g. log, json
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+
+    /// Leave out files of this type
+    #[arg(short = 'T', long = "type-not", value_name = "TYPE")]
+    types_not: Vec<String>,
+
+    /// Print JSON, a message for each match, as ripgrep does
     #[arg(long)]
     json: bool,
+
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: Color,
+
+    /// The order of files
+    #[arg(long, value_name = "ORDER", default_value = "path")]
+    sort: Sort,
+
+    /// Only lines of this time or later: a time, a date, or an age such as 2h
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Only lines of this time or earlier
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+
+    /// How times are written in lines, e.g. '%d.%m.%Y %H:%M:%S' [default: found]
+    #[arg(long, value_name = "FORMAT")]
+    time_format: Option<String>,
+
+    /// Go on, and print what is appended
+    #[arg(long, conflicts_with_all = ["count", "count_matches", "files_without_match", "quiet"])]
+    follow: bool,
+
+    /// Print nothing; the exit code tells
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Say how much was searched and how much was skipped
+    #[arg(long)]
+    stats: bool,
+
+    /// Exit with 2 if a file could not be read, or not as text
+    #[arg(long)]
+    strict: bool,
 
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
     threads: Option<usize>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The order of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    Path,
+    /// By the time of their last change.
+    Modified,
+    /// As with ripgrep's, any; the same as path.
+    None,
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let question = args.query.open()?;
-    let queries = question.queries()?;
-    let survey = question.index.survey(Some(question.spec));
-    let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (number, query) in queries.iter().enumerate() {
-        for file in question.index.candidates(question.spec, &survey, query) {
-            wanted.entry(file).or_default().push(number);
+    let (indexes, keys) = args.indexes_and_keys()?;
+    let keys = args.keys.keys(&keys)?;
+    let mut texts = Vec::new();
+    let mut others = Vec::new();
+    for index in indexes {
+        match TextIndex::new(index, args.keys.spec.as_ref())? {
+            Ok(text) => texts.push(text),
+            Err(other) => others.push(other),
         }
     }
-    let candidates = || wanted.keys().map(|file| &survey.files[*file]);
-    // The others are searched as they are, so nothing need be said.
-    ask::remark(
-        &question,
-        &survey,
-        candidates().filter(|file| file.state == Freshness::Gone),
-    );
-
-    let wanted: Vec<_> = wanted
-        .iter()
-        .filter(|(file, _)| survey.files[**file].state != Freshness::Gone)
-        .collect();
-    let threads = stream::threads(args.threads);
-    // Where files are fewer than threads, several search the same file.
-    let threads_of_a_file = threads / wanted.len().clamp(1, threads);
-    let progress = Arc::<Progress>::default();
-    let mut out = output::stdout()?;
-    let mut written: io::Result<()> = Ok(());
-    let (mut any, mut failed) = (false, !survey.unlisted.is_empty());
-    for_each_in_order(
-        wanted.len(),
-        threads,
-        &progress.stop,
-        |number| {
-            let (file, numbers) = wanted[number];
-            let asked: Vec<&Query> = numbers.iter().map(|number| &queries[*number]).collect();
-            let name = path_bytes(&survey.files[*file].shown);
-            let mut text = Vec::new();
-            let mut count = 0;
-            let searched = search(
-                &survey.files[*file].place,
-                question.spec(),
-                &asked,
-                threads_of_a_file,
-                &progress,
-                |found| {
-                    count += 1;
-                    let key = &question.keys[numbers[found.query]];
-                    args.print(&mut text, &name, key, &found);
-                },
-            );
-            args.print_count(&mut text, &name, count);
-            (text, count, searched)
-        },
-        |_, (text, count, searched)| {
-            any |= count > 0;
-            if written.is_ok() {
-                written = out.write_all(&text);
-            }
-            if written.is_err() {
-                progress.stop.store(true, Relaxed);
-            }
-            if let Err(error) = searched {
-                say!("tamis: {error}");
-                failed = true;
-            }
-        },
-    );
-    written?;
-    Ok(match (failed, any) {
-        (true, _) => Exit::InputFailed,
-        (false, true) => Exit::Done,
-        (false, false) => Exit::NoneFound,
-    })
+    match (texts.is_empty(), others.is_empty()) {
+        (false, true) => args.search(texts, &keys),
+        (true, false) => args.search_records(&others, &keys),
+        _ => bail!(
+            "some of the indexes have words or trigrams, others do not\n\
+             hint: ask them one by one, or choose with --key"
+        ),
+    }
 }
 
 impl Args {
-    fn print(&self, out: &mut Vec<u8>, name: &[u8], key: &[u8], found: &Match) {
-        if self.json {
-            let found = json!({
-                "file": String::from_utf8_lossy(name),
-                "line": found.number,
-                "text": String::from_utf8_lossy(found.text),
-                "key": String::from_utf8_lossy(key),
-            });
-            out.extend_from_slice(format!("{found}\n").as_bytes());
-        } else if !self.count && !self.files_with_matches {
-            self.print_name(out, name);
-            out.extend_from_slice(format!("{}:", found.number).as_bytes());
-            out.extend_from_slice(found.text);
-            out.push(b'\n');
+    /// Arguments that are index files come first; what follows is looked for.
+    fn indexes_and_keys(&self) -> Result<(Vec<Index>, Vec<OsString>)> {
+        let all = &self.indexes_and_keys;
+        // The first is always meant to be one, so that its error is told.
+        let others = all[1..].iter().take_while(|arg| is_index(Path::new(arg)));
+        let count = 1 + others.count();
+        let indexes = all[..count].iter().map(|path| Index::open(Path::new(path), &self.keys.moved));
+        Ok((indexes.collect::<Result<_>>()?, all[count..].to_vec()))
+    }
+
+    fn patterns(&self, keys: &[Vec<u8>]) -> Result<Patterns> {
+        let text = |key: &Vec<u8>| {
+            let text = String::from_utf8(key.clone());
+            text.map_err(|_| anyhow!("'{}': patterns must be UTF-8", String::from_utf8_lossy(key)))
+        };
+        Ok(Patterns {
+            texts: keys.iter().map(text).collect::<Result<_>>()?,
+            syntax: match (self.fixed_strings, self.regexp) {
+                (true, _) => Syntax::Literal,
+                (_, true) => Syntax::Regex,
+                // Whole lines cut no word.
+                _ if self.line_regexp => Syntax::Literal,
+                _ => Syntax::Words,
+            },
+            ignore_case: self.ignore_case,
+            smart_case: self.smart_case,
+            whole_words: self.word_regexp,
+            whole_lines: self.line_regexp,
+        })
+    }
+
+    fn options(&self) -> Options {
+        let on_terminal = std::io::stdout().is_terminal();
+        let print = if self.quiet {
+            Print::Nothing
+        } else if self.json {
+            Print::Json
+        } else if self.count {
+            Print::Count
+        } else if self.count_matches {
+            Print::CountMatches
+        } else if self.files_with_matches {
+            Print::PathWithMatch
+        } else if self.files_without_match {
+            Print::PathWithoutMatch
+        } else {
+            Print::Lines
+        };
+        let context = self.context.unwrap_or(0);
+        Options {
+            print,
+            before: self.before_context.unwrap_or(context),
+            after: self.after_context.unwrap_or(context),
+            invert: self.invert_match,
+            max_count: self.max_count,
+            only_matching: self.only_matching,
+            line_number: self.line_number || self.column || on_terminal && !self.no_line_number,
+            column: self.column,
+            byte_offset: self.byte_offset,
+            with_path: !self.no_filename,
+            heading: !self.no_filename && (self.heading || on_terminal && !self.no_heading),
+            null: self.null,
+            colour: match self.color {
+                Color::Always => true,
+                Color::Never => false,
+                Color::Auto => on_terminal && std::env::var_os("NO_COLOR").is_none(),
+            },
+            max_columns: self.max_columns,
+            max_columns_preview: self.max_columns_preview,
+            include_zero: false,
+            count_matches: self.stats || self.json,
         }
     }
 
-    fn print_count(&self, out: &mut Vec<u8>, name: &[u8], count: u64) {
-        if count > 0 && self.count {
-            self.print_name(out, name);
-            out.extend_from_slice(format!("{count}\n").as_bytes());
-        } else if count > 0 && self.files_with_matches {
-            out.extend_from_slice(name);
-            out.push(b'\n');
-        }
+    fn times(&self) -> Result<(Times, Option<TimeFormat>)> {
+        let now = Moment::now();
+        let parse = |text: &Option<String>, option| match text {
+            None => Ok(None),
+            Some(text) => line_time::parse(text, now)
+                .map(Some)
+                .map_err(|why| anyhow!("{option} {why}")),
+        };
+        let format = self.time_format.as_deref().map(str::parse).transpose();
+        let format = format.map_err(|why: String| anyhow!("--time-format {why}"))?;
+        let times = Times {
+            since: parse(&self.since, "--since")?,
+            until: parse(&self.until, "--until")?,
+        };
+        Ok((times, format))
     }
 
-    fn print_name(&self, out: &mut Vec<u8>, name: &[u8]) {
-        if !self.no_filename {
-            out.extend_from_slice(name);
-            out.push(b':');
+    fn search(&self, indexes: Vec<TextIndex>, keys: &[Vec<u8>]) -> Result<Exit> {
+        let started = std::time::Instant::now();
+        let patterns = self.patterns(keys)?;
+        let matcher = Matcher::new(&patterns).map_err(|error| anyhow!("{error}"))?;
+        let options = self.options();
+        let (times, time_format) = self.times()?;
+        let progress = Arc::<Progress>::default();
+        let signal = stream::stop_on_signals(&progress.stop)?;
+        let choice = FileChoice::new(self)?;
+        let mut out = output::stdout()?;
+        let mut hunt = Hunt {
+            indexes: &indexes,
+            patterns: &patterns,
+            matcher: &matcher,
+            options: &options,
+            times,
+            time_format: time_format.as_ref(),
+            threads: stream::threads(self.threads),
+            is_wanted: &|path| choice.is_wanted(path),
+            by_time: self.sort == Sort::Modified,
+            ends: None,
+            progress: &progress,
+        };
+        let mut tally = Tally::default();
+        if self.follow {
+            let ends = hunt.positions()?;
+            hunt.ends = Some(&ends);
+            hunt.run(&mut tally, &mut out)?;
+            hunt.follow(ends.clone(), &mut tally, &mut out)?;
+        } else {
+            hunt.run(&mut tally, &mut out)?;
         }
+        if self.json && !self.quiet {
+            write_summary(&mut out, &tally.found, started.elapsed())?;
+        }
+        out.flush()?;
+        if self.stats {
+            tell(&tally);
+        }
+        let found = match options.print {
+            Print::PathWithoutMatch => tally.found.files > tally.found.files_with_match,
+            _ => tally.found.files_with_match > 0,
+        };
+        let signal = signal.load(Relaxed);
+        let is_incomplete = tally.statistics.unlisted > 0 || self.strict && tally.statistics.failed > 0;
+        Ok(if signal != 0 {
+            Exit::Interrupted(signal as i32)
+        } else if is_incomplete {
+            Exit::InputFailed
+        } else if found {
+            Exit::Done
+        } else {
+            Exit::NoneFound
+        })
     }
+
+    fn search_records(&self, indexes: &[Index], keys: &[Vec<u8>]) -> Result<Exit> {
+        let text_only = [
+            (self.fixed_strings, "-F"),
+            (self.regexp, "-E"),
+            (self.ignore_case || self.smart_case, "-i"),
+            (self.invert_match, "-v"),
+            (self.only_matching, "-o"),
+            (self.after_context.or(self.before_context).or(self.context).is_some(), "-A, -B and -C"),
+            (self.since.is_some() || self.until.is_some(), "--since and --until"),
+            (self.follow, "--follow"),
+            (self.files_without_match, "-L"),
+            (self.count_matches, "--count-matches"),
+        ];
+        if let Some((_, option)) = text_only.iter().find(|(given, _)| *given) {
+            bail!("{option}: only for indexes of words or trigrams");
+        }
+        let choice = FileChoice::new(self)?;
+        records::search(
+            indexes,
+            self.keys.spec.as_ref(),
+            keys,
+            &records::Form {
+                no_filename: self.no_filename,
+                line_number: self.line_number || std::io::stdout().is_terminal() && !self.no_line_number,
+                files_with_matches: self.files_with_matches || self.quiet,
+                count: self.count,
+                quiet: self.quiet,
+                json: self.json,
+                strict: self.strict,
+                threads: stream::threads(self.threads),
+            },
+            &|path| choice.is_wanted(path),
+        )
+    }
+}
+
+/// Which files are searched, by their paths.
+struct FileChoice {
+    globs: Override,
+    types: Types,
+}
+
+impl FileChoice {
+    fn new(args: &Args) -> Result<Self> {
+        let mut globs = OverrideBuilder::new(Path::new("/"));
+        for glob in &args.glob {
+            globs.add(glob).with_context(|| format!("--glob {glob}"))?;
+        }
+        let mut types = TypesBuilder::new();
+        types.add_defaults();
+        for name in &args.types {
+            types.select(name);
+        }
+        for name in &args.types_not {
+            types.negate(name);
+        }
+        Ok(Self {
+            globs: globs.build().context("--glob")?,
+            types: types.build().context("--type")?,
+        })
+    }
+
+    fn is_wanted(&self, path: &Path) -> bool {
+        // Globs are of paths below the folder that they are given for.
+        let inside: PathBuf = path.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
+        !self.globs.matched(&inside, false).is_ignore() && !self.types.matched(&inside, false).is_ignore()
+    }
+}
+
+fn tell(tally: &Tally) {
+    let Tally { found, statistics, .. } = tally;
+    let count = |number: usize| human::count(number as u64);
+    say!(
+        "{} of {} files searched ({} of them newer than the index), {} of {} segments; {} of text",
+        count(statistics.files_searched),
+        count(statistics.files),
+        count(statistics.not_indexed),
+        count(statistics.segments_searched),
+        count(statistics.segments),
+        human::size(found.bytes_searched),
+    );
+    say!(
+        "{} matched in {}, {}",
+        human::counted(found.matched_lines, "line"),
+        human::counted(found.files_with_match, "file"),
+        human::counted(found.matches, "match"),
+    );
 }

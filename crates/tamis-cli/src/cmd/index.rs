@@ -1,43 +1,48 @@
-use crate::bar::Bar;
-use crate::index::quiet::{self, FileSystems};
-use crate::index::{Index, Roots, bytes_path, changed, parse_key_spec, path_bytes, walk};
+use crate::index::parts::{Parts, Writer};
+use crate::index::survey::Survey;
+use crate::index::table::{Choice, Known, Roots, Table};
+use crate::index::update::{self, Job, Report, Told};
+use crate::index::watch::Watcher;
+use crate::index::{Index, Moved, Opened, home_of, parse_key_spec};
 use crate::location::named;
 use crate::lock::LockArgs;
-use crate::stream;
-use crate::{Exit, human, output};
+use crate::{Exit, human, output, stream};
 use anyhow::{Context, Result, bail};
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
 use tamis_records::key::KeySpec;
-use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
-use tamis_records::scan::{self, Opened, Remarks};
 
 const DEFAULT_RATE: f64 = 0.01;
 
-/// Index files by their keys, so that searches skip files without them
+/// Memory that a thread takes to index, about.
+const MEMORY_PER_THREAD: u64 = 64 << 20;
+
+/// Index files by their keys, so that searches skip what can't hold them
 ///
-/// Makes one small filter per file, all in one index file. `tamis which` then
-/// lists the files that may contain a key, and `tamis grep` opens only those.
+/// Makes small filters of the segments of every file, all in one index (and
+/// parts next to it when it becomes large). `tamis which` then lists the files
+/// that may contain a key, and `tamis grep` opens only those, and in them only
+/// the segments that may match.
 ///
-/// Run it again to update the index: files are identified by path, size, times
-/// and inode, so only new and changed files are read, and deleted files are
-/// dropped. Without FILE, it visits the files and folders of the last run again.
-/// Until the update, a changed file is a candidate for every key, so no key is
-/// missed.
+/// Run it again to update the index: what was appended to a file is read, and
+/// new and changed files; renamed files are not read again, and deleted files
+/// are dropped. Without FILE, it visits the files and folders of the last run
+/// again. Until the update, what is newer than the index is searched directly,
+/// so no key is missed. A run that is interrupted keeps what it has read.
 ///
-/// Folders are searched for files, including hidden ones. Links to files are
-/// followed, links to folders are not. gzip, zstd, bzip2 and xz are recognised
-/// and unpacked.
+/// Folders are searched for files, including hidden ones, except what files
+/// called .tamisignore in them name, in the syntax of .gitignore. Links to
+/// files are followed, links to folders are not. gzip, zstd, bzip2, xz and
+/// UTF-16 are recognised and unpacked.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Keys:
+  word                  words, whatever their case, and compounds of them: ids, addresses, paths, URLs (see docs/index.md)
+  trigram               three bytes in a row, for parts of words and regular expressions
   line                  the whole line
-  word                  words and compounds of them: ids, addresses, paths, URLs (see docs/index.md)
   csv:COLUMN,...        columns of CSV, by name, or by number from 1 in files without names
   tsv:COLUMN,...        columns of tab-separated values
   jsonl:/POINTER,...    what JSON pointers find in each line
@@ -48,7 +53,8 @@ Examples:
   tamis index -o logs.index logs/           the words of every log
   tamis which logs.index 8f14e45fceea167a   the files that may contain this one
   tamis grep logs.index 8f14e45fceea167a    the lines that contain it
-  tamis index -o logs.index                 update: read new and changed files
+  tamis index -o logs.index                 update: read what is new
+  tamis index -o logs.index --watch         update whenever a file is written
   tamis index -o rows.index --key csv:row --key csv:row,qualifier tables/")]
 pub(crate) struct Args {
     /// The index file, created or updated
@@ -63,12 +69,40 @@ pub(crate) struct Args {
     #[arg(long = "key", value_name = "KEY", value_parser = parse_key_spec)]
     specs: Vec<KeySpec>,
 
-    /// How often a file without the key may be listed, e.g. 0.01, 1% [default: unchanged, or 0.01]
+    /// How often a segment without the key may be read, e.g. 0.01, 1% [default: unchanged, or 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
     rate: Option<f64>,
 
+    /// Index only files whose path inside the folder fits; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+
+    /// Leave out files and folders whose path inside the folder fits; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Leave out hidden files and what .gitignore and .ignore name
+    #[arg(long)]
+    gitignore: bool,
+
+    /// Where a folder is now that was elsewhere when it was indexed
+    #[arg(long = "root", value_name = "OLD=NEW")]
+    moved: Vec<Moved>,
+
+    /// Compare files and filters with their checksums, also where nothing seems to have changed
+    #[arg(long)]
+    verify: bool,
+
+    /// Go on, and update the index whenever a file changes
+    #[arg(long)]
+    watch: bool,
+
     #[command(flatten)]
     lock: LockArgs,
+
+    /// Memory to use at most, e.g. 256M: fewer threads where that is little [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_size)]
+    memory: Option<u64>,
 
     /// Threads [default: all cores]
     #[arg(short = 'j', long, value_name = "N")]
@@ -86,355 +120,217 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
              hint: make it under Linux, or in WSL"
         );
     }
-    // Held until the new index is there: of two runs the second one starts with what the first one made.
-    let _lock = if args.index.exists() {
-        Some(args.lock.acquire(&args.index)?)
-    } else {
-        None
-    };
-    let old = if args.index.exists() {
-        Some(Index::open(&args.index)?)
-    } else {
-        None
-    };
-    let (specs, options) = args.options(old.as_ref())?;
-    let roots = match (&old, args.paths.is_empty()) {
-        (_, false) => Roots::here(args.paths.clone())?,
-        (Some(old), true) => old.roots.clone(),
-        (None, true) => bail!("nothing to index: name files or folders"),
-    };
-    let mut found = walk::files(&roots, &args.index);
-    if let Some(old) = &old {
-        let emptied = old.emptied(&roots.folder, std::mem::take(&mut found.empty));
-        found.errors.extend(emptied);
-    }
-    for (path, cause) in &found.errors {
-        say!("tamis: {}: {cause}", path.display());
-    }
-    if found
-        .errors
-        .iter()
-        .any(|(path, _)| roots.paths.contains(path))
-    {
-        // A disk that is not there for the moment must not cost the index of it.
-        bail!(
-            "some files or folders to index are missing, so nothing was written\n\
-             hint: name only what exists; to index an empty folder, delete the old index first"
-        );
-    }
-    let plan = Plan::new(found.files, &roots, old.as_ref(), &options);
-    let report = Report {
-        new: plan.same.iter().filter(|same| same.is_none()).count(),
-        gone: plan.gone,
-        remarks: specs.iter().map(|_| Total::default()).collect(),
-        unread: found.errors.len(),
-        busy: (0, None),
-    };
-    if plan.damaged > 0 {
-        output::warn(format_args!(
-            "{}: {} made again",
-            args.index.display(),
-            human::counted(plan.damaged as u64, "damaged filter")
-        ));
-    }
-    let is_current = old
-        .as_ref()
-        .is_some_and(|old| old.roots == roots && options.check_like(&old.file).is_ok());
-    if is_current && report.new == 0 && report.gone == 0 {
-        if !args.quiet {
-            say!("{}: up to date", args.index.display());
-        }
-        return Ok(report.exit());
-    }
-    write(&args, &roots, &specs, &options, &plan, report)
-}
-
-/// What is to be done.
-struct Plan<'o> {
-    files: Vec<PathBuf>,
-    /// For each file its entry in the old index, if that is still true, to be copied.
-    same: Vec<Option<Entry<'o>>>,
-    /// Files of the old index that are not among these.
-    gone: usize,
-    /// Files whose entry is still true, but damaged.
-    damaged: usize,
-}
-
-impl<'o> Plan<'o> {
-    fn new(
-        files: Vec<PathBuf>,
-        roots: &Roots,
-        old: Option<&'o Index>,
-        options: &IndexOptions,
-    ) -> Self {
-        let is_gone = |entry: &Entry| files.binary_search(&bytes_path(entry.id())).is_err();
-        let gone = old.map_or(0, |old| old.files().filter(is_gone).count());
-        let kept = old.filter(|old| match options.check_like(&old.file) {
-            Ok(()) => true,
-            Err(unlike) => {
-                output::warn(format_args!("indexing all files again: {unlike}"));
-                false
-            }
-        });
-        let known = kept.map(|old| old.file.by_id()).unwrap_or_default();
-        let mut systems = FileSystems::default();
-        let mut damaged = 0;
-        let same = |path: &PathBuf| {
-            let old = kept.filter(|old| old.roots.folder == roots.folder || path.is_absolute())?;
-            let entry = old.file.entry(*known.get(path_bytes(path).as_slice())?);
-            let place = roots.folder.join(path);
-            let now = fs::metadata(&place).ok()?;
-            if changed(&entry, &place, &now, &mut systems).is_some() {
-                return None;
-            }
-            let sound = entry.verify().is_ok();
-            damaged += usize::from(!sound);
-            sound.then_some(entry)
-        };
-        Self {
-            same: files.iter().map(same).collect(),
-            files,
-            gone,
-            damaged,
-        }
-    }
-}
-
-fn write(
-    args: &Args,
-    roots: &Roots,
-    specs: &[KeySpec],
-    options: &IndexOptions,
-    plan: &Plan,
-    mut report: Report,
-) -> Result<Exit> {
     let progress = Arc::<Progress>::default();
     let signal = stream::stop_on_signals(&progress.stop)?;
-    let mut builder = IndexBuilder::create(&args.index, options).map_err(named(&args.index))?;
-    crate::index::add_roots(&mut builder, roots, options)?;
-    let places = plan.files.iter().map(|path| roots.folder.join(path));
-    let places: Vec<_> = places.collect();
-    let to_read = places.iter().zip(&plan.same);
-    let to_read: Vec<_> = to_read
-        .filter(|(_, same)| same.is_none())
-        .map(|(place, _)| place.clone())
-        .collect();
-    let bar = (!args.quiet).then(|| Bar::of_input(&to_read, &progress));
-    let mut written = Ok(());
-    for_each_in_order(
-        plan.files.len(),
-        stream::threads(args.threads),
-        &progress.stop,
-        |number| match plan.same[number] {
-            Some(_) => Outcome::Same,
-            None => read(&places[number], specs, options, &progress),
-        },
-        |number, outcome| {
-            let (path, same) = (&plan.files[number], plan.same[number]);
-            if written.is_ok() {
-                written = add(&mut builder, path, same, outcome, &mut report);
-            }
-            if written.is_err() {
-                progress.stop.store(true, Relaxed);
-            }
-        },
-    );
-    drop(bar);
-    written.map_err(named(&args.index))?;
-    let signal = signal.load(Relaxed);
-    if signal != 0 {
-        say!("tamis: interrupted; {} is unchanged", args.index.display());
-        return Ok(Exit::Interrupted(signal as i32));
+    let mut exit = args.update(&progress, true)?;
+    if args.watch && !progress.stop.load(Relaxed) {
+        exit = args.watch(&progress)?;
     }
-    let index = builder.finish().map_err(named(&args.index))?;
-    report.tell(args, specs, &index);
-    Ok(report.exit())
+    Ok(match signal.load(Relaxed) {
+        0 => exit,
+        signal => Exit::Interrupted(signal as i32),
+    })
+}
+
+/// What an index is to be.
+struct Aim {
+    table: Table,
+    specs: Vec<KeySpec>,
+    options: IndexOptions,
+    /// Whether what the table has of files was made with these options.
+    reuses: bool,
+    /// Whether the index that is there is of the same files, chosen in the same way.
+    is_current: bool,
 }
 
 impl Args {
-    fn options(&self, old: Option<&Index>) -> Result<(Vec<KeySpec>, IndexOptions)> {
+    /// Updates the index once. What there is to say of a run that changed nothing is said if `is_first`.
+    fn update(&self, progress: &Arc<Progress>, is_first: bool) -> Result<Exit> {
+        if !self.index.exists() {
+            self.create()?;
+        }
+        let lock = self.lock.acquire(&self.index)?;
+        let (aim, parts) = self.aim()?;
+        let Aim {
+            table,
+            specs,
+            options,
+            reuses,
+            is_current,
+        } = aim;
+        let index = Index::new(&self.index, table, parts, specs, &[]);
+        let survey = Survey::of(&index)?;
+        for (path, cause) in &survey.unlisted {
+            say!("tamis: {}: {cause}", path.display());
+        }
+        if survey.root_missing {
+            // A disk that is not there for the moment must not cost the index of it.
+            bail!(
+                "some files or folders to index are missing, so nothing was written\n\
+                 hint: name only what exists; to index an empty folder, delete the old index first"
+            );
+        }
+        let Index {
+            mut table,
+            parts,
+            specs,
+            ..
+        } = index;
+        let threads = stream::threads(self.threads);
+        let most = self.memory.map(|memory| (memory / MEMORY_PER_THREAD).max(1) as usize);
+        let job = Job {
+            specs: &specs,
+            options: &options,
+            threads: threads.min(most.unwrap_or(threads)),
+            verify: self.verify,
+            progress,
+            with_bar: !self.quiet && is_first,
+        };
+        let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
+        let report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        self.tell(&report, &specs, &table, &writer, is_first);
+        Ok(if report.unread > 0 || !survey.unlisted.is_empty() {
+            Exit::InputFailed
+        } else {
+            Exit::Done
+        })
+    }
+
+    /// Updates the index whenever something changes, until it is asked to stop.
+    fn watch(&self, progress: &Arc<Progress>) -> Result<Exit> {
+        let index = Index::open(&self.index, &self.moved)?;
+        let watcher = Watcher::new(&index.places)?;
+        drop(index);
+        if !self.quiet {
+            say!("{}: watching", self.index.display());
+        }
+        let mut exit = Exit::Done;
+        loop {
+            // Once at first, for what has changed before it watched.
+            match self.update(progress, false) {
+                Ok(done) => exit = done,
+                // A folder that is away for the moment may come back.
+                Err(error) => say!("tamis: {error:#}"),
+            }
+            if !watcher.wait(&progress.stop) {
+                return Ok(exit);
+            }
+        }
+    }
+
+    /// Makes an index of no files yet, so that it can be locked and a run that is killed leaves what it had done.
+    fn create(&self) -> Result<()> {
+        if self.paths.is_empty() {
+            bail!("nothing to index: name files or folders");
+        }
+        let roots = Roots::here(self.paths.clone())?;
+        for root in &roots.paths {
+            let place = roots.folder.join(root);
+            if let Err(cause) = place.metadata() {
+                bail!("{}: {cause}, so nothing was written", root.display());
+            }
+        }
+        let (_, options) = self.options(None)?;
+        let home = std::path::absolute(&self.index).ok();
+        let home = home.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let table = Table {
+            home: home.unwrap_or_default(),
+            roots,
+            choice: self.choice(),
+            ..Table::default()
+        };
+        let create = || {
+            let mut builder = IndexBuilder::create_new(&self.index, &options)?;
+            builder.add(table.to_id(), None, &EntryKeys::new(&options).build()?)?;
+            builder.finish()
+        };
+        match create() {
+            // Another run was faster.
+            Err(_) if self.index.exists() => Ok(()),
+            created => created.map(drop).map_err(named(&self.index)),
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        Choice {
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            gitignore: self.gitignore,
+        }
+    }
+
+    /// What the index is to be, by what it is and what was asked for.
+    fn aim(&self) -> Result<(Aim, Parts)> {
+        let (mut old, parts, old_specs, rate) = match Index::open_any(&self.index, &self.moved)? {
+            Opened::Index(index) => {
+                let rate = index.parts.index.rate();
+                let table = index.as_found();
+                let Index { parts, specs, .. } = *index;
+                (table, parts, specs, rate)
+            }
+            Opened::FirstEdition {
+                file,
+                roots,
+                specs,
+                rate,
+            } => {
+                output::warn(format_args!(
+                    "{}: made by an earlier version of tamis, so all files are indexed again",
+                    self.index.display()
+                ));
+                let table = Table {
+                    roots,
+                    ..Table::default()
+                };
+                let parts = Parts::open(&self.index, file, &table);
+                (table, parts, specs, rate)
+            }
+        };
+        let (specs, options) = self.options(Some((&old_specs, rate)))?;
+        let like = options.check_like(&parts.index);
+        if let (Err(unlike), false) = (&like, old.files.is_empty()) {
+            output::warn(format_args!("indexing all files again: {unlike}"));
+        }
+        let before = old.clone();
+        if !self.paths.is_empty() {
+            let roots = Roots::here(self.paths.clone())?;
+            old.files = rebased(old.files, &old.roots, &roots);
+            old.roots = roots;
+            old.choice = self.choice();
+        } else if !self.include.is_empty() || !self.exclude.is_empty() || self.gitignore {
+            old.choice = self.choice();
+        }
+        old.home = home_of(&self.index).context("finding the folder of the index")?;
+        let is_current = like.is_ok() && old == before;
+        Ok((
+            Aim {
+                table: old,
+                specs,
+                options,
+                reuses: like.is_ok(),
+                is_current,
+            },
+            parts,
+        ))
+    }
+
+    fn options(&self, old: Option<(&[KeySpec], f64)>) -> Result<(Vec<KeySpec>, IndexOptions)> {
         let specs = match (self.specs.is_empty(), old) {
             (false, _) => self.specs.clone(),
-            (true, Some(old)) => old.specs.clone(),
+            (true, Some((specs, _))) => specs.to_vec(),
             (true, None) => vec!["word".parse().expect("a spec")],
         };
-        let rate = self.rate.or(old.map(|old| old.file.rate()));
+        let rate = self.rate.or(old.map(|(_, rate)| rate));
         let options = IndexOptions::new(rate.unwrap_or(DEFAULT_RATE))
             .and_then(|options| options.specs(specs.iter().map(ToString::to_string)))
             .context("the index")?;
         Ok((specs, options))
     }
-}
 
-/// What became of one file.
-enum Outcome {
-    Same,
-    Read {
-        stamp: Stamp,
-        filters: EntryFilters,
-        remarks: Vec<Remarks>,
-    },
-    Unread(String),
-    Stopped,
-}
-
-fn read(
-    path: &Path,
-    specs: &[KeySpec],
-    options: &IndexOptions,
-    progress: &Arc<Progress>,
-) -> Outcome {
-    let read = || {
-        let file = File::open(path)?;
-        let mut began = SystemTime::now();
-        let mut metadata = file.metadata()?;
-        if wait_until_settled(&Stamp::of(&metadata), began) {
-            began = SystemTime::now();
-            metadata = file.metadata()?;
-        }
-        let before = Stamp::of(&metadata);
-        // Asked behind the stamp and before the reading: what was written unseen until now is read, and what is written
-        // from now on is seen.
-        let quiet = quiet::is_quiet(&file, age(&before, began).unwrap_or_default());
-        let mut keys = EntryKeys::new(options);
-        let scanned = Opened::new(path, file, &metadata, progress)
-            .and_then(|file| scan::scan(file, specs, options.key_hasher(), &mut keys, progress));
-        let remarks = match scanned {
-            Ok(remarks) => remarks,
-            Err(error) if error.is_stop() => return Ok(Outcome::Stopped),
-            Err(error) => return Err(error.cause),
-        };
-        // Of the path: another file may have taken its place.
-        let after = Stamp::of(&fs::metadata(path)?);
-        let stamp = match before.after_reading(&after, began) {
-            stamp if quiet => stamp,
-            stamp => stamp.racy(),
-        };
-        let filters = keys.build().map_err(std::io::Error::other)?;
-        Ok(Outcome::Read {
-            stamp,
-            filters,
-            remarks,
-        })
-    };
-    read().unwrap_or_else(|cause| Outcome::Unread(cause.to_string()))
-}
-
-/// A file written this very moment could be written again without its times telling, and would be called stale for
-/// that. It is read a moment later instead. Reports whether it had to wait.
-fn wait_until_settled(stamp: &Stamp, now: SystemTime) -> bool {
-    const MOMENT: Duration = Duration::from_millis(25);
-    let left = age(stamp, now).map_or(Duration::ZERO, |age| MOMENT.saturating_sub(age));
-    std::thread::sleep(left);
-    !left.is_zero()
-}
-
-/// How long ago a file last changed; `None` if in the future.
-fn age(stamp: &Stamp, now: SystemTime) -> Option<Duration> {
-    let changed = UNIX_EPOCH + Duration::from_nanos(u64::try_from(stamp.changed()).unwrap_or(0));
-    now.duration_since(changed).ok()
-}
-
-fn add(
-    builder: &mut IndexBuilder,
-    path: &Path,
-    same: Option<Entry>,
-    outcome: Outcome,
-    report: &mut Report,
-) -> Result<(), tamis::Error> {
-    let id = path_bytes(path);
-    match (outcome, same) {
-        (Outcome::Stopped, _) => Ok(()),
-        (Outcome::Same, Some(entry)) => builder.copy(&entry),
-        (Outcome::Same, None) => unreachable!("what is the same was there before"),
-        (Outcome::Unread(reason), _) => {
-            say!("tamis: {}: {reason}", path.display());
-            report.unread += 1;
-            builder.add_unindexed(id, None, &reason)
-        }
-        (
-            Outcome::Read {
-                stamp,
-                filters,
-                remarks,
-            },
-            _,
-        ) => {
-            for (total, remarks) in report.remarks.iter_mut().zip(remarks) {
-                total.without_key += remarks.without_key;
-                if let Some(why) = remarks.no_column {
-                    total.no_column.tell(path, why);
-                }
-                if let Some(why) = remarks.unknown {
-                    total.unknown.tell(path, why);
-                }
-            }
-            if stamp.is_racy() {
-                report.busy.0 += 1;
-                report.busy.1.get_or_insert_with(|| path.to_owned());
-            }
-            builder.add(id, Some(stamp), &filters)
-        }
-    }
-}
-
-struct Report {
-    /// Files that are new or changed.
-    new: usize,
-    gone: usize,
-    unread: usize,
-    /// Files that were being written, and one of them.
-    busy: (usize, Option<PathBuf>),
-    /// One for each spec.
-    remarks: Vec<Total>,
-}
-
-/// Remarks of all files on one spec.
-#[derive(Default)]
-struct Total {
-    without_key: u64,
-    no_column: Told,
-    unknown: Told,
-}
-
-/// How many files there is something to say of, and of one of them what.
-#[derive(Default)]
-struct Told {
-    files: usize,
-    example: Option<(PathBuf, String)>,
-}
-
-impl Told {
-    fn tell(&mut self, path: &Path, why: String) {
-        self.files += 1;
-        self.example.get_or_insert((path.to_owned(), why));
-    }
-
-    fn warn(&self, what: impl std::fmt::Display) {
-        if let Some((path, why)) = &self.example {
-            output::warn(format_args!(
-                "{} {what}, for example {}: {why}",
-                human::counted(self.files as u64, "file"),
-                path.display()
-            ));
-        }
-    }
-}
-
-impl Report {
-    fn exit(&self) -> Exit {
-        match self.unread {
-            0 => Exit::Done,
-            _ => Exit::InputFailed,
-        }
-    }
-
-    fn tell(&self, args: &Args, specs: &[KeySpec], index: &FileIndex) {
-        for (spec, total) in specs.iter().zip(&self.remarks) {
-            total.no_column.warn(format_args!("without a key {spec}"));
-            total
-                .unknown
-                .warn(format_args!("that may hold any key {spec}"));
+    fn tell(&self, report: &Report, specs: &[KeySpec], table: &Table, writer: &Writer, is_first: bool) {
+        for (spec, total) in specs.iter().zip(&report.remarks) {
+            warn(&total.no_column, format_args!("without a key {spec}"));
+            warn(&total.unknown, format_args!("that may hold any key {spec}"));
             if total.without_key > 0 {
                 output::warn(format_args!(
                     "{} without a key {spec}",
@@ -442,25 +338,77 @@ impl Report {
                 ));
             }
         }
-        if let (files, Some(example)) = &self.busy {
+        if let (files, Some(example)) = &report.busy {
             output::warn(format_args!(
                 "{} being written, for example {}: each may hold any key until the next run",
                 human::counted(*files as u64, "file"),
                 example.display()
             ));
         }
-        if args.quiet {
+        if report.is_stopped {
+            say!(
+                "tamis: interrupted; {} has what was read, and the next run goes on",
+                self.index.display()
+            );
             return;
         }
-        let keys: u64 = index.specs().map(|spec| spec.keys()).sum();
+        if self.quiet {
+            return;
+        }
+        if report.is_idle() {
+            if is_first {
+                say!("{}: up to date", self.index.display());
+            }
+            return;
+        }
+        let (keys, bytes) = writer.parts.size();
+        let mut did = format!("{} new or changed", human::count(report.read as u64));
+        for (files, what) in [
+            (report.grown, "grown"),
+            (report.renamed, "renamed"),
+            (report.compared, "unchanged"),
+        ] {
+            if files > 0 {
+                did += &format!(", {} {what}", human::count(files as u64));
+            }
+        }
         say!(
-            "{}: {}, {} new or changed, {} gone; {}, {}",
-            args.index.display(),
-            human::counted(crate::index::files(index).count() as u64, "file"),
-            human::count(self.new as u64),
-            human::count(self.gone as u64),
+            "{}: {}, {did}, {} gone; {}, {}",
+            self.index.display(),
+            human::counted(table.files.len() as u64, "file"),
+            human::count(report.gone as u64),
             human::counted(keys, "key"),
-            human::size(index.info().bytes()),
+            human::size(bytes),
         );
+    }
+}
+
+/// What is known of files, as files under other roots. What is under none of them is left out.
+fn rebased(files: Vec<Known>, old: &Roots, new: &Roots) -> Vec<Known> {
+    let new: Vec<PathBuf> = new.paths.iter().map(|path| new.folder.join(path)).collect();
+    let files = files.into_iter().filter_map(|mut known| {
+        let root = old.folder.join(&old.paths[known.root]);
+        let place = if known.inside.as_os_str().is_empty() {
+            root
+        } else {
+            root.join(&known.inside)
+        };
+        let found = new.iter().enumerate();
+        let mut found = found.filter_map(|(root, path)| Some((root, place.strip_prefix(path).ok()?)));
+        let (root, inside) = found.next()?;
+        known.root = root;
+        known.inside = inside.to_owned();
+        Some(known)
+    });
+    files.collect()
+}
+
+fn warn(told: &Told, what: impl std::fmt::Display) {
+    if let Some((path, why)) = &told.example {
+        output::warn(format_args!(
+            "{} {what}, for example {}: {why}",
+            human::counted(told.files as u64, "file"),
+            path.display()
+        ));
     }
 }

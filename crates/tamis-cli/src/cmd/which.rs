@@ -1,9 +1,12 @@
-use crate::index::ask::{self, QueryArgs};
+use crate::index::ask::{self, KeyArgs, need};
 use crate::index::filters::{self, Asked};
-use crate::index::{Freshness, Roots, path_bytes, walk};
+use crate::index::survey::Survey;
+use crate::index::table::Choice;
+use crate::index::{Index, path_bytes, walk};
 use crate::{Exit, output, stream};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -35,8 +38,15 @@ Examples:
   tamis which rows.index --key csv:row,qualifier r1,q1
   tamis which --parquet-filters --key parquet:id table/ 4711")]
 pub(crate) struct Args {
+    /// The index
+    index: PathBuf,
+
+    /// What to look for; write the values of several columns as a row of CSV
+    #[arg(value_name = "KEY", required_unless_present = "file")]
+    named: Vec<OsString>,
+
     #[command(flatten)]
-    query: QueryArgs,
+    keys: KeyArgs,
 
     /// End names with NUL instead of a line feed
     #[arg(short = '0', long)]
@@ -73,7 +83,7 @@ impl<'a> Listing<'a> {
         Ok(Self {
             args,
             out: BufWriter::new(output::stdout()?),
-            with_key: !args.files && (keys > 1 || args.query.is_from_file()),
+            with_key: !args.files && (keys > 1 || args.keys.is_from_file()),
             named: vec![false; files],
             any: false,
         })
@@ -134,26 +144,27 @@ impl<'a> Listing<'a> {
 
 /// Asks the files' own filters.
 fn which_by_filters(args: &Args) -> Result<Exit> {
-    let spec = args.query.spec.as_ref();
+    let spec = args.keys.spec.as_ref();
     filters::columns(spec)?;
     let spec = spec.context("a spec, which has just been looked at")?;
-    let keys = args.query.keys()?;
+    let keys = args.keys.keys(&args.named)?;
     let values = keys
         .iter()
         .map(|key| spec.values(key).map_err(|e| anyhow!(e)));
     let values = values.collect::<Result<Vec<_>>>()?;
-    let roots = Roots::here(vec![args.query.index.clone()])?;
-    let found = walk::files(&roots, Path::new(""));
+    let roots = [args.index.clone()];
+    let found = walk::files(&roots, &Choice::default(), Path::new(""))?;
+    let files: Vec<PathBuf> = found.files.into_iter().map(|file| file.place).collect();
     let mut asked = Vec::new();
     for_each_in_order(
-        found.files.len(),
+        files.len(),
         stream::threads(None),
         &AtomicBool::new(false),
-        |number| filters::ask(&found.files[number], spec, &values),
+        |number| filters::ask(&files[number], spec, &values),
         |_, answer| asked.push(answer),
     );
 
-    let path = |file: usize| found.files[file].as_path();
+    let path = |file: usize| files[file].as_path();
     let mut listing = Listing::new(args, keys.len(), asked.len())?;
     for (number, key) in keys.iter().enumerate() {
         let may_hold = |file: &usize| match &asked[*file] {
@@ -171,8 +182,8 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
             _ => json!({ "state": "unread" }),
         })?;
     }
-    for (path, cause) in &found.errors {
-        say!("tamis: {}: {cause}", path.display());
+    for (_, inside, cause) in &found.errors {
+        say!("tamis: {}: {cause}", args.index.join(inside).display());
     }
     let remarks = asked.iter().enumerate();
     let remarks = remarks.filter(|(file, _)| listing.named[*file]);
@@ -184,7 +195,7 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
         }),
         "files more could not be asked in full",
     );
-    let files = found.files.iter().map(PathBuf::as_path);
+    let files = files.iter().map(PathBuf::as_path);
     listing.finish(files, found.errors.is_empty())
 }
 
@@ -192,31 +203,29 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     if args.parquet_filters {
         return which_by_filters(&args);
     }
-    let question = args.query.open()?;
-    let queries = question.queries()?;
-    let survey = question.index.survey(Some(question.spec));
+    let index = Index::open(&args.index, &args.keys.moved)?;
+    let (spec, _) = index.spec(args.keys.spec.as_ref())?;
+    let keys = args.keys.keys(&args.named)?;
+    let needs = keys.iter().map(|key| need(&index, spec, key));
+    let needs = needs.collect::<Result<Vec<_>>>()?;
+    let survey = Survey::of(&index)?;
     let files = &survey.files;
-    let mut listing = Listing::new(&args, queries.len(), files.len())?;
-    // What is gone is not listed, but reported.
-    let mut gone = vec![false; files.len()];
-    for (key, query) in question.keys.iter().zip(&queries) {
-        let candidates = question.index.candidates(question.spec, &survey, query);
-        let is_there = |file: &usize| files[*file].state != Freshness::Gone;
-        let (there, lost): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_there);
-        lost.into_iter().for_each(|file| gone[file] = true);
-        let path = |file: usize| files[file].shown.as_path();
+    let mut listing = Listing::new(&args, keys.len(), files.len())?;
+    let candidates = index.files_that_may(spec, &survey, &needs);
+    for (key, candidates) in keys.iter().zip(candidates) {
         listing.add(
             key,
-            &there,
-            path,
-            |file| json!({ "state": question.index.state(&files[file]).name() }),
+            &candidates,
+            |file| files[file].shown.as_path(),
+            |file| json!({ "state": index.state(&files[file], Some(spec)).name() }),
         )?;
     }
-    let named = files.iter().zip(listing.named.iter().zip(&gone));
-    let named = named.filter(|(_, (named, gone))| **named || **gone);
-    let named: Vec<_> = named.map(|(file, _)| file).collect();
+    let named = files.iter().zip(&listing.named);
+    let named: Vec<_> = named.filter(|(_, named)| **named).map(|(file, _)| file).collect();
     let shown = files.iter().map(|file| file.shown.as_path());
     let exit = listing.finish(shown, survey.unlisted.is_empty())?;
-    ask::remark(&question, &survey, named.into_iter());
+    // What is gone is not listed, but reported.
+    let gone = index.gone_that_may(spec, &survey, &needs);
+    ask::remark(&index, spec, &survey, named.into_iter(), &gone);
     Ok(exit)
 }

@@ -1,39 +1,47 @@
-//! Indexes as the commands see them: files under some roots, and what has become of them since.
+//! Indexes as the commands see them: files under some roots, what has become of them since, and which of their
+//! segments may hold what is asked for.
 
 pub(crate) mod ask;
+pub(crate) mod candidates;
 pub(crate) mod filters;
+pub(crate) mod follow;
+pub(crate) mod hunt;
 mod key_spec;
+pub(crate) mod parts;
 pub(crate) mod quiet;
+pub(crate) mod records;
+pub(crate) mod stretches;
+pub(crate) mod survey;
+pub(crate) mod table;
 pub(crate) mod tell;
+pub(crate) mod update;
 pub(crate) mod walk;
+pub(crate) mod watch;
 
 pub(crate) use crate::location::is_index;
 pub(crate) use key_spec::parse_key_spec;
-use tamis_records::key::{KeySpec, Query};
 
 use crate::location::named;
 use anyhow::{Context, Result, anyhow, bail};
-use quiet::FileSystems;
+use parts::Parts;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
-use tamis::index::{Entry, EntryKeys, FileIndex, IndexBuilder, IndexOptions, Stamp};
+use table::{Roots, Table};
+use tamis::index::FileIndex;
+use tamis_records::key::KeySpec;
 
 /// An index file that is open for questions.
 pub(crate) struct Index {
-    pub(crate) file: FileIndex,
     pub(crate) path: PathBuf,
+    pub(crate) table: Table,
+    pub(crate) parts: Parts,
     pub(crate) specs: Vec<KeySpec>,
-    pub(crate) roots: Roots,
-}
-
-/// What was named on the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Roots {
-    /// Where the command ran, which relative paths start from.
-    pub(crate) folder: PathBuf,
-    pub(crate) paths: Vec<PathBuf>,
+    /// Where its roots are now.
+    pub(crate) places: Vec<PathBuf>,
+    /// Whether they are printed as they were named: the command runs where the index was made, and nothing has moved.
+    as_named: bool,
 }
 
 impl Roots {
@@ -41,42 +49,6 @@ impl Roots {
         let folder = std::env::current_dir().context("finding the current folder")?;
         Ok(Self { folder, paths })
     }
-
-    /// The id of the entry that an index keeps them in: each path behind a NUL, which no path contains. The entry
-    /// has no keys, so it is a candidate for none.
-    fn to_id(&self) -> Vec<u8> {
-        let paths = std::iter::once(&self.folder).chain(&self.paths);
-        paths
-            .flat_map(|path| [vec![0], path_bytes(path)].concat())
-            .collect()
-    }
-
-    fn from_id(id: &[u8]) -> Option<Self> {
-        let mut paths = id
-            .strip_prefix(&[0])?
-            .split(|byte| *byte == 0)
-            .map(bytes_path);
-        Some(Self {
-            folder: paths.next()?,
-            paths: paths.collect(),
-        })
-    }
-}
-
-/// Keeps the roots in an index.
-pub(crate) fn add_roots(
-    builder: &mut IndexBuilder,
-    roots: &Roots,
-    options: &IndexOptions,
-) -> Result<(), tamis::Error> {
-    builder.add(roots.to_id(), None, &EntryKeys::new(options).build()?)
-}
-
-/// The entries that are files.
-pub(crate) fn files(index: &FileIndex) -> impl Iterator<Item = Entry<'_>> {
-    index
-        .entries()
-        .filter(|entry| !entry.id().starts_with(&[0]))
 }
 
 #[cfg(unix)]
@@ -99,8 +71,64 @@ pub(crate) fn bytes_path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
+/// Whether an error means that there is no such file (any more).
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// A folder that has another name now: `--root OLD=NEW`.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    old: PathBuf,
+    new: PathBuf,
+}
+
+impl FromStr for Moved {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (old, new) = text
+            .split_once('=')
+            .filter(|(old, new)| !old.is_empty() && !new.is_empty())
+            .ok_or_else(|| format!("'{text}': expected OLD=NEW, two folders"))?;
+        let absolute = |path: &str| std::path::absolute(path).map_err(|e| format!("'{path}': {e}"));
+        Ok(Self {
+            old: absolute(old)?,
+            new: absolute(new)?,
+        })
+    }
+}
+
+/// What an index file turned out to be.
+pub(crate) enum Opened {
+    Index(Box<Index>),
+    /// One that an earlier version made, with what it was of.
+    FirstEdition {
+        file: FileIndex,
+        roots: Roots,
+        specs: Vec<KeySpec>,
+        rate: f64,
+    },
+}
+
 impl Index {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// Opens an index to ask it.
+    pub(crate) fn open(path: &Path, moved: &[Moved]) -> Result<Self> {
+        match Self::open_any(path, moved)? {
+            Opened::Index(index) => Ok(*index),
+            Opened::FirstEdition { .. } => bail!(
+                "{}: made by an earlier version of tamis\nhint: `tamis index -o {}` indexes its files again",
+                path.display(),
+                path.display()
+            ),
+        }
+    }
+
+    /// Opens an index, of whichever edition.
+    pub(crate) fn open_any(path: &Path, moved: &[Moved]) -> Result<Opened> {
         if !path.exists() {
             bail!(
                 "{}: no such index\nhint: `tamis index -o {} FILE|DIR...` makes one",
@@ -114,6 +142,19 @@ impl Index {
                 path.display()
             );
         }
+        // An update that ends meanwhile may remove parts of what it has replaced.
+        let mut opened = Self::open_once(path, moved)?;
+        for _ in 0..5 {
+            match &opened {
+                Opened::Index(index) if index.parts.missing() > 0 => {}
+                _ => break,
+            }
+            opened = Self::open_once(path, moved)?;
+        }
+        Ok(opened)
+    }
+
+    fn open_once(path: &Path, moved: &[Moved]) -> Result<Opened> {
         let file = FileIndex::open(path).map_err(|error| match error {
             tamis::Error::CorruptIndex { .. } => anyhow!(
                 "{}: {error}\nhint: remove it and index the files again",
@@ -124,28 +165,76 @@ impl Index {
         let specs = file
             .specs()
             .map(|spec| KeySpec::from_str(spec.text()))
-            .collect::<Result<_, _>>()
+            .collect::<Result<Vec<_>, _>>()
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
-        let roots = file.entries().find_map(|entry| Roots::from_id(entry.id()));
-        let roots = roots.with_context(|| {
-            let path = path.display();
-            format!("{path}: not an index of files\nhint: query it with the program that made it")
-        })?;
-        Ok(Self {
-            file,
+        let last = file.len().checked_sub(1).map(|last| file.entry(last).id());
+        let Some(table) = last.and_then(Table::from_id) else {
+            let roots = file.entries().find_map(|entry| table::first_edition(entry.id()));
+            let roots = roots.with_context(|| {
+                let path = path.display();
+                format!("{path}: not an index of files\nhint: query it with the program that made it")
+            })?;
+            let rate = file.rate();
+            return Ok(Opened::FirstEdition {
+                file,
+                roots,
+                specs,
+                rate,
+            });
+        };
+        let real = fs::canonicalize(path).with_context(|| path.display().to_string())?;
+        let parts = Parts::open(&real, file, &table);
+        Ok(Opened::Index(Box::new(Self::new(path, table, parts, specs, moved))))
+    }
+
+    pub(crate) fn new(
+        path: &Path,
+        table: Table,
+        parts: Parts,
+        specs: Vec<KeySpec>,
+        moved: &[Moved],
+    ) -> Self {
+        let named: Vec<PathBuf> = table
+            .roots
+            .paths
+            .iter()
+            .map(|root| table.roots.folder.join(root))
+            .collect();
+        let places = named.iter().map(|place| now_at(place, &table.home, path, moved));
+        let places: Vec<PathBuf> = places.collect();
+        let here = std::env::current_dir().is_ok_and(|folder| folder == table.roots.folder);
+        Self {
             path: path.to_owned(),
+            as_named: here && places == named,
+            table,
+            parts,
             specs,
-            roots,
-        })
+            places,
+        }
     }
 
-    /// Where the file of an entry is.
-    fn place(&self, entry: &Entry) -> PathBuf {
-        self.roots.folder.join(bytes_path(entry.id()))
+    /// Its table, with the roots where they were found.
+    pub(crate) fn as_found(&self) -> Table {
+        let mut table = self.table.clone();
+        let named = |root: &PathBuf| self.table.roots.folder.join(root);
+        if !self.table.roots.paths.iter().map(named).eq(self.places.iter().cloned()) {
+            table.roots.paths = self.places.clone();
+        }
+        table
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = Entry<'_>> {
-        files(&self.file)
+    /// A file's name as it is printed.
+    pub(crate) fn shown(&self, root: usize, inside: &Path) -> PathBuf {
+        let root = if self.as_named {
+            &self.table.roots.paths[root]
+        } else {
+            &self.places[root]
+        };
+        if inside.as_os_str().is_empty() {
+            root.clone()
+        } else {
+            root.join(inside)
+        }
     }
 
     /// The spec that a query asks, and its number.
@@ -174,195 +263,85 @@ impl Index {
         }
     }
 
-    /// Looks at every file, and for new ones, as a question for keys of this spec needs it, or of any.
-    pub(crate) fn survey(&self, spec: Option<usize>) -> Survey {
-        let mut systems = FileSystems::default();
-        let here = std::env::current_dir().is_ok_and(|folder| folder == self.roots.folder);
-        let mut surveyed = |entry: Option<Entry>, path: PathBuf| {
-            let place = self.roots.folder.join(&path);
-            let state = |entry| Freshness::of(&entry, spec, &place, &mut systems);
-            Surveyed {
-                entry: entry.map(|entry| entry.number()),
-                state: entry.map_or(Freshness::New, state),
-                shown: if here { path } else { place.clone() },
-                place,
-            }
-        };
-        let known = self.file.by_id();
-        let found = walk::files(&self.roots, &self.path);
-        let mut unlisted = found.errors;
-        unlisted.extend(self.emptied(&self.roots.folder, found.empty));
-        let is_new = |path: &PathBuf| !known.contains_key(path_bytes(path).as_slice());
-        let new = found.files.into_iter().filter(is_new);
-        let known = self
-            .files()
-            .map(|entry| (Some(entry), bytes_path(entry.id())));
-        let mut files: Vec<_> = known
-            .chain(new.map(|path| (None, path)))
-            .map(|(entry, path)| surveyed(entry, path))
-            .collect();
-        files.sort_by(|a, b| a.shown.cmp(&b.shown));
-        Survey { files, unlisted }
-    }
-
-    /// Those of the empty roots that had files when they were indexed: more likely a disk is not mounted than that all
-    /// of it was removed, and then every answer would be wrong.
-    pub(crate) fn emptied(&self, folder: &Path, empty: Vec<PathBuf>) -> Vec<(PathBuf, io::Error)> {
-        let was = |root: &PathBuf| {
-            let place = folder.join(root);
-            let places = self.files().map(|entry| self.place(&entry));
-            places.filter(|file| file.starts_with(&place)).count()
-        };
-        let told = |root: PathBuf| match was(&root) {
+    /// Why a folder that is empty now should not be, if it had files when it was indexed: more likely a disk is not
+    /// mounted than that all of it was removed, and then every answer would be wrong.
+    pub(crate) fn emptied(&self, root: usize) -> Option<io::Error> {
+        let files = self.table.files.iter();
+        match files.filter(|known| known.root == root).count() {
             0 => None,
             files => {
                 let cause = format!("empty, but {files} files of it are in the index");
-                Some((root, io::Error::new(io::ErrorKind::NotFound, cause)))
-            }
-        };
-        empty.into_iter().filter_map(told).collect()
-    }
-
-    /// What is to be said of a candidate: also whether its filters are damaged, for which they have to be read.
-    pub(crate) fn state(&self, file: &Surveyed) -> Freshness {
-        match (&file.state, file.entry) {
-            (Freshness::Fresh, Some(entry)) if self.file.entry(entry).verify().is_err() => {
-                Freshness::Damaged
-            }
-            (state, _) => state.clone(),
-        }
-    }
-
-    /// For each query, which of the surveyed files may have it.
-    pub(crate) fn candidates(&self, spec: usize, survey: &Survey, query: &Query) -> Vec<usize> {
-        let hasher = self.file.hasher();
-        let spec = self.file.specs().nth(spec).expect("a spec of this index");
-        let hashes: Vec<_> = query.keys.iter().map(|key| hasher.hash(key)).collect();
-        let mut has = vec![0; self.file.len()];
-        for candidates in spec.candidates_hashes(&hashes) {
-            for entry in candidates {
-                has[entry.number()] += 1;
+                Some(io::Error::new(io::ErrorKind::NotFound, cause))
             }
         }
-        let may = |file: &Surveyed| match file.entry {
-            Some(entry) if has[entry] == hashes.len() => true,
-            _ => matches!(
-                file.state,
-                Freshness::Stale(_) | Freshness::Unread(_) | Freshness::New
-            ),
-        };
-        let all = survey.files.iter().enumerate();
-        all.filter(|(_, file)| may(file))
-            .map(|(at, _)| at)
-            .collect()
     }
 }
 
-/// Whether an error means that there is no such file (any more).
-fn is_gone(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-/// Every file that an index knows of or should.
-pub(crate) struct Survey {
-    /// Sorted by path.
-    pub(crate) files: Vec<Surveyed>,
-    /// Roots that are missing or have become empty, and folders that could not be listed.
-    pub(crate) unlisted: Vec<(PathBuf, io::Error)>,
-}
-
-pub(crate) struct Surveyed {
-    pub(crate) entry: Option<usize>,
-    /// As it is printed: as it was named if the command runs where the index was made.
-    pub(crate) shown: PathBuf,
-    /// Where it is.
-    pub(crate) place: PathBuf,
-    pub(crate) state: Freshness,
-}
-
-/// What has become of a file since it was indexed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Freshness {
-    Fresh,
-    /// It may have changed, and why.
-    Stale(&'static str),
-    New,
-    Gone,
-    /// Could not be read, and why.
-    Unread(String),
-    /// Its filters in the index are damaged.
-    Damaged,
-}
-
-impl Freshness {
-    /// Of a file that a question for keys of this spec, or of any, is about.
-    pub(crate) fn of(
-        entry: &Entry,
-        spec: Option<usize>,
-        place: &Path,
-        systems: &mut FileSystems,
-    ) -> Self {
-        let now = match fs::metadata(place) {
-            Ok(now) if now.is_file() => now,
-            Ok(_) => return Self::Gone,
-            Err(error) if is_gone(&error) => return Self::Gone,
-            Err(error) => return Self::Unread(error.to_string()),
-        };
-        let is_known = |spec| entry.is_indexed(spec);
-        match entry.unindexed() {
-            Some(reason) if !spec.is_some_and(is_known) => Self::Unread(reason.to_owned()),
-            _ => match changed(entry, place, &now, systems) {
-                None => Self::Fresh,
-                Some(why) => Self::Stale(why),
-            },
+/// Where a root is now that was at `place` when the index was in the folder `home`. An index that has moved together
+/// with its files finds them as it did; where nothing is there, it is as it was.
+fn now_at(place: &Path, home: &Path, index: &Path, moved: &[Moved]) -> PathBuf {
+    for Moved { old, new } in moved {
+        if let Ok(inside) = place.strip_prefix(old) {
+            return if inside.as_os_str().is_empty() {
+                new.clone()
+            } else {
+                new.join(inside)
+            };
         }
     }
-
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Stale(_) => "stale",
-            Self::New => "new",
-            Self::Gone => "gone",
-            Self::Unread(_) => "unread",
-            Self::Damaged => "damaged",
-        }
+    let now_home = home_of(index);
+    if now_home.as_deref() == Some(home) {
+        return place.to_owned();
     }
-
-    /// What is to be said of a candidate in this state.
-    pub(crate) fn remark(&self) -> Option<String> {
-        match self {
-            Self::Fresh => None,
-            Self::Stale(why) => Some(format!("{why}, so it may hold any key")),
-            Self::New => Some("not in the index yet, so it may hold any key".into()),
-            Self::Gone => Some("gone since it was indexed".into()),
-            Self::Unread(why) => Some(format!(
-                "could not be indexed, so it may hold any key: {why}"
-            )),
-            Self::Damaged => Some("damaged in the index, so it may hold any key".into()),
-        }
-    }
+    let beside = now_home.and_then(|now| relative(place, home).map(|path| clean(&now.join(path))));
+    beside.filter(|place| place.exists()).unwrap_or_else(|| place.to_owned())
 }
 
-/// Why a file may not be any more what the entry has of it.
-pub(crate) fn changed(
-    entry: &Entry,
-    place: &Path,
-    now: &fs::Metadata,
-    systems: &mut FileSystems,
-) -> Option<&'static str> {
-    let stamp = Stamp::of(now);
-    let indexed = entry.stamp();
-    if indexed.is_some_and(|indexed| indexed.is_racy() && indexed.is_like(&stamp)) {
-        Some("being written when it was indexed")
-    } else if !entry.is_fresh(&stamp) {
-        Some("changed since it was indexed")
-    } else if systems.hide_writes(place, now) {
-        Some("being written")
-    } else {
-        None
+/// The folder that an index is in.
+pub(crate) fn home_of(index: &Path) -> Option<PathBuf> {
+    fs::canonicalize(index).ok()?.parent().map(Path::to_owned)
+}
+
+/// The way from a folder to a path, both absolute.
+fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
+    let (path, folder) = (clean(path), clean(folder));
+    let shared = path.ancestors().find(|ancestor| folder.starts_with(ancestor))?;
+    let up = folder.strip_prefix(shared).ok()?.components().count();
+    let mut way: PathBuf = std::iter::repeat_n(Component::ParentDir, up).collect();
+    way.push(path.strip_prefix(shared).ok()?);
+    Some(way)
+}
+
+/// Without `.` and `..`.
+fn clean(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => drop(out.pop()),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_from_folder_to_path() {
+        for (path, folder, way) in [
+            ("/a/logs", "/a", "logs"),
+            ("/a/logs", "/a/index", "../logs"),
+            ("/a", "/a/b/c", "../.."),
+            ("/a/./b/../c", "/a", "c"),
+            ("/x", "/y", "../x"),
+        ] {
+            let found = relative(Path::new(path), Path::new(folder));
+            assert_eq!(found, Some(way.into()), "{path} from {folder}");
+            let there = clean(&Path::new(folder).join(way));
+            assert_eq!(there, clean(Path::new(path)));
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! What `tamis info` and `tamis verify` say of an index.
 
-use super::{Freshness, Index, Surveyed};
+use super::Index;
+use super::parts::DAMAGED;
+use super::survey::{Freshness, Survey, Surveyed};
 use crate::location::named;
 use crate::{Exit, human, output};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
 /// The states of files that call for an update, or would if they could.
-const STATES: [(&str, &str); 5] = [
+const STATES: [(&str, &str); 6] = [
+    ("grown", "have grown since they were indexed"),
     ("stale", "changed since they were indexed"),
     ("new", "not in the index yet"),
     ("unread", "could not be indexed"),
@@ -21,15 +24,17 @@ const STATES: [(&str, &str); 5] = [
 struct Facts<'a> {
     index: &'a Index,
     states: Vec<(&'a Surveyed, Freshness)>,
+    gone: usize,
 }
 
 pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
-    let index = Index::open(path)?;
-    let survey = index.survey(None);
-    let states = survey.files.iter().map(|file| (file, index.state(file)));
+    let index = Index::open(path, &[])?;
+    let survey = Survey::of(&index)?;
+    let states = survey.files.iter().map(|file| (file, index.state(file, None)));
     let facts = Facts {
         index: &index,
         states: states.collect(),
+        gone: survey.gone.len(),
     };
     for (path, cause) in &survey.unlisted {
         say!("tamis: {}: {cause}", path.display());
@@ -43,7 +48,8 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         for (file, remark) in remarks.take(20) {
             output::warn(format_args!("{}: {remark}", file.shown.display()));
         }
-        if ["stale", "new", "gone", "damaged"].map(|state| facts.count(state)) != [0; 4] {
+        let calls_for_update = ["grown", "stale", "new", "gone", "damaged"];
+        if calls_for_update.iter().any(|state| facts.count(state) > 0) {
             say!(
                 "hint: `tamis index -o {}` updates the index",
                 path.display()
@@ -59,29 +65,36 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
 
 impl Facts<'_> {
     fn count(&self, name: &str) -> usize {
+        if name == "gone" {
+            return self.gone;
+        }
         let states = self.states.iter();
         states.filter(|(_, state)| state.name() == name).count()
     }
 
     fn json(&self) -> Value {
-        let (index, info) = (self.index, self.index.file.info());
+        let (index, info) = (self.index, self.size());
         let specs = index.specs.iter().zip(&info.keys);
         let specs = specs.map(|(spec, keys)| json!({ "key": spec.to_string(), "keys": keys }));
         let changed = self.states.iter();
         let changed = changed.filter(|(_, state)| *state != Freshness::Fresh).map(
             |(file, state)| json!({ "file": file.shown.to_string_lossy(), "state": state.name() }),
         );
-        let roots = index.roots.paths.iter().map(|path| path.to_string_lossy());
+        let table = &index.table;
+        let roots = table.roots.paths.iter().map(|path| path.to_string_lossy());
         let mut all = json!({
             "kind": "index",
-            "files": index.files().count(),
+            "files": table.files.len(),
+            "segments": info.segments,
+            "text_bytes": info.text_bytes,
+            "parts": 1 + table.parts.len(),
             "specs": specs.collect::<Vec<_>>(),
             "keys": info.keys.iter().sum::<u64>(),
-            "rate": index.file.rate(),
-            "bytes": info.bytes(),
+            "rate": index.parts.index.rate(),
+            "bytes": info.bytes,
             "filter_bytes": info.filter_bytes,
             "name_bytes": info.name_bytes,
-            "folder": index.roots.folder.to_string_lossy(),
+            "folder": table.roots.folder.to_string_lossy(),
             "roots": roots.collect::<Vec<_>>(),
             "fresh": self.count("fresh"),
             "not_fresh": changed.collect::<Vec<_>>(),
@@ -93,9 +106,10 @@ impl Facts<'_> {
     }
 
     fn text(&self) -> String {
-        let (index, info) = (self.index, self.index.file.info());
+        let (index, info) = (self.index, self.size());
         let keys: u64 = info.keys.iter().sum();
         let roots = index
+            .table
             .roots
             .paths
             .iter()
@@ -110,19 +124,24 @@ impl Facts<'_> {
             "size",
             format!(
                 "{} ({} of it filters, {:.2} bits a key)",
-                human::size(info.bytes()),
+                human::size(info.bytes),
                 human::size(info.filter_bytes),
                 info.filter_bytes as f64 * 8.0 / keys.max(1) as f64
             ),
         );
-        let files = human::count(index.files().count() as u64);
+        let files = human::count(index.table.files.len() as u64);
         let roots = roots.collect::<Vec<_>>().join(" ");
         line("files", format!("{files}, of {roots}"));
-        line("folder", index.roots.folder.display().to_string());
+        line("folder", index.table.roots.folder.display().to_string());
+        let (segments, text) = (human::count(info.segments as u64), human::size(info.text_bytes));
+        line("segments", format!("{segments}, of {text} of text"));
+        if !index.table.parts.is_empty() {
+            line("parts", human::count(1 + index.table.parts.len() as u64));
+        }
         for (spec, keys) in index.specs.iter().zip(&info.keys) {
             line("keys", format!("{} of {spec}", human::count(*keys)));
         }
-        line("rate promised", human::rate(index.file.rate()));
+        line("rate promised", human::rate(index.parts.index.rate()));
         for (state, meaning) in STATES {
             let count = self.count(state) as u64;
             if count > 0 {
@@ -133,9 +152,56 @@ impl Facts<'_> {
     }
 }
 
+/// How large an index is, all parts together.
+struct Size {
+    keys: Vec<u64>,
+    bytes: u64,
+    filter_bytes: u64,
+    name_bytes: u64,
+    segments: usize,
+    text_bytes: u64,
+}
+
+impl Facts<'_> {
+    fn size(&self) -> Size {
+        let files = &self.index.table.files;
+        let mut size = Size {
+            keys: vec![0; self.index.specs.len()],
+            bytes: 0,
+            filter_bytes: 0,
+            name_bytes: 0,
+            segments: files.iter().map(|known| known.segments.len()).sum(),
+            text_bytes: files.iter().map(|known| known.text_bytes()).sum(),
+        };
+        for info in self.index.parts.all().flatten().map(|part| part.info()) {
+            size.keys.iter_mut().zip(&info.keys).for_each(|(sum, keys)| *sum += keys);
+            size.bytes += info.bytes();
+            size.filter_bytes += info.filter_bytes;
+            size.name_bytes += info.name_bytes;
+        }
+        size
+    }
+}
+
 pub(crate) fn verify(path: &Path) -> Result<Exit> {
-    let index = Index::open(path)?;
-    index.file.verify().map_err(named(path))?;
+    let index = Index::open(path, &[])?;
+    for part in index.parts.all() {
+        let Some(part) = part else {
+            bail!(
+                "{}: a part of it is missing or damaged\nhint: `tamis index -o {} --verify` reads the files again",
+                path.display(),
+                path.display()
+            );
+        };
+        part.verify().map_err(named(path))?;
+        if part.entries().any(|entry| entry.unindexed() == Some(DAMAGED)) {
+            bail!(
+                "{}: {DAMAGED}\nhint: `tamis index -o {}` reads the files again",
+                path.display(),
+                path.display()
+            );
+        }
+    }
     output::print("header, directory and filter checksums: valid\n")?;
     Ok(Exit::Done)
 }

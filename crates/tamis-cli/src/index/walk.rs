@@ -1,88 +1,215 @@
-//! The files under the roots of an index.
+//! The files of an index: those named, and those in the folders named.
 
-use super::Roots;
-use std::fs;
+use super::parts::part_number;
+use super::table::Choice;
+use anyhow::{Context, Result};
+use ignore::overrides::{Override, OverrideBuilder};
+use ignore::{DirEntry, WalkBuilder};
+use std::collections::HashMap;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use tamis::Replacement;
-use walkdir::WalkDir;
+use std::time::{Duration, SystemTime};
+use tamis::file::Replacement;
 
-/// What was found.
-#[derive(Debug, Default)]
+/// The name of files that say what to leave out of an index, as `.gitignore` says it.
+const IGNORE_FILE: &str = ".tamisignore";
+
+/// How often folders are listed that change while they are.
+const LISTINGS: usize = 10;
+
+/// A folder that changed so shortly before it was listed may change again without its time telling.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Files as they were found.
 pub(crate) struct Found {
-    /// Regular files, also through links; sorted, each once, named as their root was.
-    pub(crate) files: Vec<PathBuf>,
-    /// What could not be looked at.
-    pub(crate) errors: Vec<(PathBuf, io::Error)>,
-    /// Roots that are folders without a file in them.
-    pub(crate) empty: Vec<PathBuf>,
+    /// Sorted by root and path inside it.
+    pub(crate) files: Vec<Listed>,
+    /// What could not be looked at: the number of its root, and the path inside it.
+    pub(crate) errors: Vec<(usize, PathBuf, io::Error)>,
+    /// Roots that are folders without any file.
+    pub(crate) empty: Vec<usize>,
 }
 
-/// All files but the index itself. Links to folders are not followed unless they are roots, so there is an end.
-pub(crate) fn files(roots: &Roots, index: &Path) -> Found {
+/// A file, and what the system said of it when it was found.
+pub(crate) struct Listed {
+    pub(crate) root: usize,
+    /// Its path inside the root; empty if it is the root.
+    pub(crate) inside: PathBuf,
+    pub(crate) place: PathBuf,
+    pub(crate) metadata: Metadata,
+}
+
+/// Finds the files under these roots; `index` is the index itself, which is left out.
+pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<Found> {
     let own = Own::new(index);
-    let mut found = Found::default();
-    for root in &roots.paths {
-        let place = roots.folder.join(root);
-        match fs::metadata(&place) {
+    let mut found = Found {
+        files: Vec::new(),
+        errors: Vec::new(),
+        empty: Vec::new(),
+    };
+    for (number, root) in roots.iter().enumerate() {
+        let mut fail = |cause| found.errors.push((number, PathBuf::new(), cause));
+        match fs::metadata(root) {
             Ok(metadata) if metadata.is_dir() => {
+                let walk = Walk {
+                    number,
+                    root,
+                    own: &own,
+                    globs: globs(root, choice)?,
+                    gitignore: choice.gitignore,
+                };
                 let before = found.files.len();
-                list(root, &place, &own, &mut found);
+                walk.list(&mut found);
                 if found.files.len() == before {
-                    found.empty.push(root.clone());
+                    found.empty.push(number);
                 }
             }
             Ok(metadata) if metadata.is_file() => {
                 // Named with all others, as by `*`.
-                if !own.is(&place, true) {
-                    found.files.push(root.clone());
+                if !own.is(root, true) {
+                    found.files.push(Listed {
+                        root: number,
+                        inside: PathBuf::new(),
+                        place: root.clone(),
+                        metadata,
+                    });
                 }
             }
-            Ok(_) => {
-                let cause = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-                found.errors.push((root.clone(), cause));
-            }
-            Err(cause) => found.errors.push((root.clone(), cause)),
+            Ok(_) => fail(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            Err(cause) => fail(cause),
         }
     }
-    found.files.sort_unstable();
-    found.files.dedup();
-    found
+    let key = |file: &Listed| (file.root, file.inside.clone());
+    found.files.sort_by_cached_key(key);
+    // The same file may have been named twice.
+    let mut places = std::collections::HashSet::new();
+    found.files.retain(|file| places.insert(file.place.clone()));
+    Ok(found)
 }
 
-fn list(root: &Path, place: &Path, own: &Own, found: &mut Found) {
-    let named = |path: &Path| match path.strip_prefix(place) {
-        Ok(inside) if !inside.as_os_str().is_empty() => root.join(inside),
-        _ => root.to_owned(),
-    };
-    for entry in WalkDir::new(place) {
-        let entry = match entry {
-            Ok(entry) => entry,
-            Err(error) => {
-                let path = error.path().map_or_else(|| root.to_owned(), named);
-                let cause = error.into_io_error();
-                // What went away while the folder was read is no more to be found than if it had gone before.
-                if let Some(cause) = cause.filter(|cause| !super::is_gone(cause) || path == root) {
-                    found.errors.push((path, cause));
-                }
-                continue;
+/// The files that are chosen. Of a folder, what is excluded is left out; of the rest, files that are not included.
+fn globs(root: &Path, choice: &Choice) -> Result<Override> {
+    let mut globs = OverrideBuilder::new(root);
+    for glob in &choice.include {
+        globs.add(glob).with_context(|| format!("--include {glob}"))?;
+    }
+    for glob in &choice.exclude {
+        globs.add(&format!("!{glob}")).with_context(|| format!("--exclude {glob}"))?;
+    }
+    globs.build().context("--include and --exclude")
+}
+
+/// One root that is a folder.
+struct Walk<'a> {
+    number: usize,
+    root: &'a Path,
+    own: &'a Own,
+    globs: Override,
+    gitignore: bool,
+}
+
+impl Walk<'_> {
+    /// Lists the folders until nothing has changed meanwhile: who renames a file while its folder is read may hide it
+    /// under both names. Where they change all the time, what one of the listings found counts.
+    fn list(&self, found: &mut Found) {
+        let mut files = HashMap::new();
+        let mut listings = 0;
+        loop {
+            listings += 1;
+            let began = SystemTime::now();
+            let mut folders = Vec::new();
+            let mut errors = Vec::new();
+            self.list_once(&mut files, &mut folders, &mut errors);
+            let unchanged = |(path, before): &(PathBuf, Option<SystemTime>)| {
+                let now = fs::metadata(path).and_then(|folder| folder.modified());
+                let settled = before.is_some_and(|before| before + TICK < began);
+                now.ok() == *before && settled
+            };
+            if folders.iter().all(unchanged) || listings == LISTINGS {
+                found.errors.extend(errors);
+                break;
             }
-        };
-        let kind = entry.file_type();
-        let is_file = kind.is_file()
-            || kind.is_symlink()
-                && match fs::metadata(entry.path()) {
-                    Ok(target) => target.is_file(),
-                    // A link to nothing holds nothing.
-                    Err(error) => !super::is_gone(&error),
+            // What is written in this very tick is seen in the next.
+            std::thread::sleep(Duration::from_millis(4));
+        }
+        found.files.extend(files.into_values().filter_map(|file: Listed| {
+            if listings == 1 {
+                return Some(file);
+            }
+            // One that is gone since an earlier listing goes by another name.
+            let metadata = fs::metadata(&file.place).ok().filter(Metadata::is_file)?;
+            Some(Listed { metadata, ..file })
+        }));
+    }
+
+    fn list_once(
+        &self,
+        files: &mut HashMap<PathBuf, Listed>,
+        folders: &mut Vec<(PathBuf, Option<SystemTime>)>,
+        errors: &mut Vec<(usize, PathBuf, io::Error)>,
+    ) {
+        let mut walk = WalkBuilder::new(self.root);
+        walk.standard_filters(self.gitignore)
+            .require_git(false)
+            .add_custom_ignore_filename(IGNORE_FILE)
+            .overrides(self.globs.clone())
+            .follow_links(false);
+        for entry in walk.build() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error_path(&error).unwrap_or_else(|| self.root.to_owned());
+                    let cause = error.into_io_error();
+                    // What went away while the folder was read is no more to be found than if it had gone before.
+                    if let Some(cause) = cause.filter(|e| !super::is_gone(e) || path == self.root) {
+                        errors.push((self.number, self.inside(&path), cause));
+                    }
+                    continue;
+                }
+            };
+            let kind = entry.file_type();
+            if kind.is_some_and(|kind| kind.is_dir()) {
+                let modified = fs::metadata(entry.path()).and_then(|folder| folder.modified());
+                folders.push((entry.path().to_owned(), modified.ok()));
+            } else if let Some(metadata) = self.file(&entry) {
+                let file = Listed {
+                    root: self.number,
+                    inside: self.inside(entry.path()),
+                    place: entry.path().to_owned(),
+                    metadata,
                 };
-        if is_file && !own.is(entry.path(), kind.is_symlink()) {
-            found.files.push(named(entry.path()));
+                files.insert(file.place.clone(), file);
+            }
         }
+    }
+
+    /// What the system says of a file that belongs to the index.
+    fn file(&self, entry: &DirEntry) -> Option<Metadata> {
+        let is_link = entry.path_is_symlink();
+        if self.own.is(entry.path(), is_link) {
+            return None;
+        }
+        // A link to nothing holds nothing.
+        fs::metadata(entry.path()).ok().filter(Metadata::is_file)
+    }
+
+    fn inside(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.root).unwrap_or(path).to_owned()
     }
 }
 
-/// The index, and what it is written to.
+fn error_path(error: &ignore::Error) -> Option<PathBuf> {
+    use ignore::Error::{Partial, WithDepth, WithLineNumber, WithPath};
+    match error {
+        WithPath { path, .. } => Some(path.clone()),
+        WithDepth { err, .. } | WithLineNumber { err, .. } => error_path(err),
+        Partial(all) => all.iter().find_map(error_path),
+        _ => None,
+    }
+}
+
+/// The index, its parts, and what they are written to.
 struct Own {
     name: Option<std::ffi::OsString>,
     place: Option<PathBuf>,
@@ -101,9 +228,17 @@ impl Own {
 
     /// Whether a file is one of them; `may_be_link` if it may go by another name.
     fn is(&self, path: &Path, may_be_link: bool) -> bool {
+        if Replacement::is_temporary(path) {
+            return true;
+        }
+        let Some(index) = &self.place else {
+            return false;
+        };
         // Others need not be looked up.
         let same_name = may_be_link || path.file_name() == self.name.as_deref();
-        let is_index = || self.place.is_some() && fs::canonicalize(path).ok() == self.place;
-        Replacement::is_temporary(path) || same_name && is_index()
+        same_name && fs::canonicalize(path).ok().as_ref() == Some(index)
+            || part_number(index, path).is_some()
+                && fs::canonicalize(path).is_ok_and(|path| path.parent() == index.parent())
+                && super::is_index(path)
     }
 }

@@ -3,12 +3,35 @@
 //! Zeros between members and behind them are padding, as tapes and block devices leave it. Anything else that does not
 //! begin like a member is an error, but one of what follows: the members before it are whole.
 
+use super::entrance::{Entrance, Inside};
+use super::inflate::GzipDecoder;
 use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Compressed bytes asked of the system at once.
 const COMPRESSED_READ: usize = 128 << 10;
+/// How many entrances are noted.
+#[derive(Clone, Copy)]
+pub(crate) struct Spacing {
+    /// Text between two entrances, at least.
+    pub(crate) text: u64,
+    /// The same for an entrance in the middle of a member, which comes with a window.
+    pub(crate) text_inside: u64,
+    /// The share of the file's size that windows may take: one in so many.
+    pub(crate) windows: u64,
+}
+
+impl Default for Spacing {
+    /// Unpacking what lies between two entrances takes some milliseconds.
+    fn default() -> Self {
+        Self {
+            text: 1 << 20,
+            text_inside: 8 << 20,
+            windows: 100,
+        }
+    }
+}
 
 /// Says that something other than compressed data follows it.
 #[derive(Debug)]
@@ -30,6 +53,58 @@ impl std::error::Error for Trailing {}
 pub(super) struct Members<R> {
     compression: Compression,
     state: Stage<R>,
+    /// Entrances, if they are noted.
+    notes: Option<Notes>,
+}
+
+/// The entrances that were passed.
+struct Notes {
+    spacing: Spacing,
+    /// Text that was given.
+    text: u64,
+    /// The text at which the last entrance is.
+    last: u64,
+    /// Bytes of all windows.
+    windows: u64,
+    found: Vec<Entrance>,
+}
+
+impl Notes {
+    fn new(spacing: Spacing) -> Self {
+        Self {
+            spacing,
+            text: 0,
+            last: 0,
+            windows: 0,
+            found: Vec::new(),
+        }
+    }
+
+    /// A member begins at this byte.
+    fn note(&mut self, at: u64) {
+        if self.text - self.last >= self.spacing.text {
+            self.last = self.text;
+            self.found.push(Entrance::new(at, self.text));
+        }
+    }
+
+    fn wants_inside(&self, at: u64) -> bool {
+        self.text - self.last >= self.spacing.text_inside
+            && self.windows <= at / self.spacing.windows
+    }
+
+    /// A block begins at this bit, counted from the file's beginning.
+    fn note_inside(&mut self, at: u64, window: &[u8]) -> io::Result<()> {
+        let inside = Inside::new((at % 8) as u8, window)?;
+        let entrance = Entrance {
+            inside: Some(inside),
+            ..Entrance::new(at / 8, self.text)
+        };
+        self.last = self.text;
+        self.windows += entrance.size() as u64;
+        self.found.push(entrance);
+        Ok(())
+    }
 }
 
 enum Stage<R> {
@@ -41,26 +116,59 @@ enum Stage<R> {
 impl<R: Read> Members<R> {
     /// `first` was read from the source already, and begins like a member.
     pub(super) fn new(compression: Compression, first: Vec<u8>, source: R) -> io::Result<Self> {
-        let source = Source {
-            ahead: first,
-            source: BufReader::with_capacity(COMPRESSED_READ, source),
+        let member = Member::begin(compression, Source::new(first, source))?;
+        Ok(Self::inside(compression, member))
+    }
+
+    /// The source stands at this entrance.
+    pub(super) fn enter(
+        compression: Compression,
+        entrance: &Entrance,
+        source: R,
+    ) -> io::Result<Self> {
+        let source = Source::new(Vec::new(), source);
+        let member = match &entrance.inside {
+            None => Member::begin(compression, source)?,
+            Some(inside) => {
+                let (bit, window) = inside.unpack()?;
+                Member::Gzip(GzipDecoder::enter(source, bit, &window)?)
+            }
         };
-        let member = Member::begin(compression, source)?;
-        Ok(Self {
+        Ok(Self::inside(compression, member))
+    }
+
+    fn inside(compression: Compression, member: Member<R>) -> Self {
+        Self {
             compression,
             state: Stage::Inside(Box::new(member)),
-        })
+            notes: None,
+        }
+    }
+
+    /// The same, and notes entrances from now on.
+    pub(super) fn noting(mut self, spacing: Spacing) -> Self {
+        self.notes = Some(Notes::new(spacing));
+        self
+    }
+
+    /// The entrances that were passed since the last call.
+    pub(super) fn take_entrances(&mut self) -> Vec<Entrance> {
+        let notes = self.notes.as_mut();
+        notes.map_or_else(Vec::new, |notes| std::mem::take(&mut notes.found))
     }
 
     /// The next member; none at the end.
-    fn next(&self, mut source: Source<R>) -> io::Result<Option<Member<R>>> {
+    fn next(&mut self, mut source: Source<R>) -> io::Result<Option<Member<R>>> {
         if !source.skip_zeros()? {
             return Ok(None);
         }
         let undecided = |bytes: &[u8]| bytes.len() < SIGNATURE && self.compression.may_begin(bytes);
         let first = first_bytes(&mut source, undecided)?;
         if Compression::of(&first) == self.compression {
-            source.ahead.splice(0..0, first);
+            source.put_back(first);
+            if let Some(notes) = &mut self.notes {
+                notes.note(source.position);
+            }
             return Member::begin(self.compression, source).map(Some);
         }
         Err(if self.compression.may_begin(&first) {
@@ -79,9 +187,12 @@ impl<R: Read> Read for Members<R> {
         }
         loop {
             if let Stage::Inside(member) = &mut self.state {
-                match member.read(into)? {
-                    0 => {}
-                    count => return Ok(count),
+                let count = match &mut self.notes {
+                    None => member.read(into)?,
+                    Some(notes) => member.read_noting(into, notes)?,
+                };
+                if count > 0 {
+                    return Ok(count);
                 }
             }
             match std::mem::replace(&mut self.state, Stage::Ended) {
@@ -100,9 +211,25 @@ impl<R: Read> Read for Members<R> {
 struct Source<R> {
     ahead: Vec<u8>,
     source: BufReader<R>,
+    /// Bytes that were taken.
+    position: u64,
 }
 
 impl<R: Read> Source<R> {
+    fn new(ahead: Vec<u8>, source: R) -> Self {
+        Self {
+            ahead,
+            source: BufReader::with_capacity(COMPRESSED_READ, source),
+            position: 0,
+        }
+    }
+
+    /// These bytes were taken last, and are still to be read.
+    fn put_back(&mut self, bytes: Vec<u8>) {
+        self.position -= bytes.len() as u64;
+        self.ahead.splice(0..0, bytes);
+    }
+
     /// Whether anything else is there.
     fn skip_zeros(&mut self) -> io::Result<bool> {
         loop {
@@ -139,6 +266,7 @@ impl<R: Read> BufRead for Source<R> {
     }
 
     fn consume(&mut self, count: usize) {
+        self.position += count as u64;
         if self.ahead.is_empty() {
             self.source.consume(count)
         } else {
@@ -148,7 +276,7 @@ impl<R: Read> BufRead for Source<R> {
 }
 
 enum Member<R> {
-    Gzip(flate2::bufread::GzDecoder<Source<R>>),
+    Gzip(GzipDecoder<Source<R>>),
     Zstd(zstd::Decoder<'static, Source<R>>),
     Bzip2(bzip2::bufread::BzDecoder<Source<R>>),
     Xz(liblzma::bufread::XzDecoder<Source<R>>),
@@ -158,7 +286,7 @@ impl<R: Read> Member<R> {
     fn begin(compression: Compression, source: Source<R>) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => return Err(io::ErrorKind::InvalidInput.into()),
-            Compression::Gzip => Self::Gzip(flate2::bufread::GzDecoder::new(source)),
+            Compression::Gzip => Self::Gzip(GzipDecoder::new(source)?),
             Compression::Zstd => {
                 let mut decoder = zstd::Decoder::with_buffer(source)?.single_frame();
                 decoder.window_log_max(WINDOW_LOG)?;
@@ -170,6 +298,24 @@ impl<R: Read> Member<R> {
                 Self::Xz(liblzma::bufread::XzDecoder::new_stream(source, stream))
             }
         })
+    }
+
+    /// Reads some bytes, and notes an entrance inside if one is wanted and passed.
+    fn read_noting(&mut self, into: &mut [u8], notes: &mut Notes) -> io::Result<usize> {
+        let count = match self {
+            Self::Gzip(decoder) if notes.wants_inside(decoder.source().position) => {
+                let (count, block) = decoder.read_to_block(into)?;
+                notes.text += count as u64;
+                if let Some(block) = block {
+                    let at = decoder.source().position * 8 - block.bits_ahead;
+                    notes.note_inside(at, &block.window)?;
+                }
+                return Ok(count);
+            }
+            _ => self.read(into)?,
+        };
+        notes.text += count as u64;
+        Ok(count)
     }
 
     fn into_source(self) -> Source<R> {

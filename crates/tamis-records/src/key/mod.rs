@@ -12,11 +12,14 @@
 //! Values may be given in hexadecimal. One that is not is an error: taken as it stands, it would be another key.
 
 mod columns;
+mod distinct;
+pub(crate) mod folding;
 mod hex;
 mod json;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub mod parquet;
 mod spec;
+pub(crate) mod text;
 mod time;
 pub(crate) mod words;
 
@@ -24,6 +27,7 @@ pub use columns::{ColumnName, Columns};
 pub use hex::NotHex;
 pub use json::Pointer;
 pub use spec::{KeySpec, Keys, Missing, Query, Source};
+pub use text::{KeysOfText, TextKeys};
 pub use time::TimeSpec;
 
 use self::time::TimePart;

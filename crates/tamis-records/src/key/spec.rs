@@ -3,18 +3,21 @@
 //! | spec | a record's keys | a query finds |
 //! | --- | --- | --- |
 //! | `line` | the line | lines that equal it |
-//! | `word` | its phrases, see [`words`] | lines that hold it with no word cut at either end |
+//! | `word` | its words and some phrases, see [`words`] | lines that hold it with no word cut at either end |
+//! | `trigram` | every three bytes in a row, without case | lines that hold it |
 //! | `csv:A,B` `tsv:` `jsonl:/a,/b` `parquet:` | the values' text; of several, all together | rows with these values |
 //! | `prefix:N:SPEC` | the first N bytes | values that start with it; it has at least N bytes |
 //!
 //! Values are text, so one question suits all formats: 42 is found as the number and as the string.
 
+use super::text::{KeysOfText, TextKeys};
 use super::{
     Columns, KeyMaker, Part, Pointer, RecordRule, append_value, columns, join, json, words,
 };
 use memchr::memmem::Finder;
 use std::fmt;
 use std::str::FromStr;
+use tamis::{Hash, Hasher};
 
 /// What of a file's records are its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub struct KeySpec {
 pub enum Source {
     /// Words of lines.
     Words,
+    /// Every three bytes of lines.
+    Trigrams,
     /// Each record has one.
     Record(RecordRule),
     /// The names of columns.
@@ -64,6 +69,9 @@ impl FromStr for KeySpec {
         if prefix.is_some() && spec.parts() > 1 {
             return Err(format!("'{text}': a prefix needs a single column"));
         }
+        if prefix.is_some() && spec.source == Source::Trigrams {
+            return Err(format!("'{text}': trigrams have no prefixes; see trigram"));
+        }
         Ok(spec)
     }
 }
@@ -85,6 +93,7 @@ impl Source {
         match text.split_once(':') {
             None if text == "line" => Ok(Self::Record(RecordRule::LINE)),
             None if text == "word" => Ok(Self::Words),
+            None if text == "trigram" => Ok(Self::Trigrams),
             Some(("csv", list)) => columns(list, b','),
             Some(("tsv", list)) => columns(list, b'\t'),
             Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
@@ -100,7 +109,7 @@ impl Source {
                 }
             }
             _ => Err(format!(
-                "unknown key '{text}': expected line, word, csv:COLUMN,..., tsv:COLUMN,..., \
+                "unknown key '{text}': expected line, word, trigram, csv:COLUMN,..., tsv:COLUMN,..., \
                  jsonl:/POINTER,..., parquet:COLUMN,... or prefix:BYTES: before one of them"
             )),
         }
@@ -143,18 +152,27 @@ impl KeySpec {
         &self.source
     }
 
+    /// Which keys of text these are, if they are: then [`KeysOfText`] finds them.
+    pub const fn text_keys(&self) -> Option<TextKeys> {
+        match (&self.source, self.prefix) {
+            (Source::Words, None) => Some(TextKeys::Words),
+            (Source::Trigrams, None) => Some(TextKeys::Trigrams),
+            _ => None,
+        }
+    }
+
     /// How the records lie in a file that is not Parquet.
     pub fn rule(&self) -> &RecordRule {
         match &self.source {
             Source::Record(rule) => rule,
-            Source::Words | Source::Parquet(_) => &RecordRule::LINE,
+            Source::Words | Source::Trigrams | Source::Parquet(_) => &RecordRule::LINE,
         }
     }
 
     /// How many values make a key.
     fn parts(&self) -> usize {
         match &self.source {
-            Source::Words => 1,
+            Source::Words | Source::Trigrams => 1,
             Source::Parquet(columns) => columns.len(),
             Source::Record(rule) => rule.part.values(),
         }
@@ -193,15 +211,23 @@ impl KeySpec {
                 whole.len()
             ));
         };
-        let keys = match (&self.source, self.prefix) {
-            (Source::Words, None) => words::needed(asked).iter().map(|p| p.to_vec()).collect(),
-            (Source::Words, Some(_)) if !words::is_word(asked) => {
+        let needed = match self.text_keys() {
+            Some(keys) => {
+                let mut of_text = KeysOfText::new(keys);
+                of_text.add(asked);
+                Needed::OfText(of_text.take())
+            }
+            None if self.source == Source::Words && !words::is_word(asked) => {
                 return Err(format!("'{}': {} asks for one word", shown(), self.text));
             }
-            _ => vec![kept.to_vec()],
+            None => Needed::Key(kept.to_vec()),
         };
-        if keys.is_empty() {
-            return Err(format!("'{}' has no word in it to look for", shown()));
+        if matches!(&needed, Needed::OfText(keys) if keys.is_empty()) {
+            let what = match self.source {
+                Source::Trigrams => "is too short for trigrams: expected 3 bytes or more",
+                _ => "has no word in it to look for",
+            };
+            return Err(format!("'{}' {what}", shown()));
         }
         let longest = values.iter().max_by_key(|value| value.len());
         let finder = longest.map(|value| Finder::new(value).into_owned());
@@ -209,7 +235,7 @@ impl KeySpec {
             spec: self,
             finder,
             whole,
-            keys,
+            needed,
         })
     }
 }
@@ -240,7 +266,7 @@ impl<'s> Keys<'s> {
         }
     }
 
-    /// Calls `each` with every key of a record that has this content.
+    /// Calls `each` with every key of a record that has this content; not with [keys of text](KeySpec::text_keys).
     #[inline]
     pub fn each(
         &mut self,
@@ -250,8 +276,9 @@ impl<'s> Keys<'s> {
     ) -> Result<(), Missing> {
         let spec = self.spec;
         match (&spec.source, spec.prefix) {
-            (Source::Words, None) => words::for_each_phrase(content, each),
-            (Source::Words, Some(_)) => words::for_each_word(content, |word| {
+            (Source::Words | Source::Trigrams, None) => {}
+            (Source::Words, Some(_)) => words::for_each_word(content, |start, end, _| {
+                let word = &content[start..end];
                 spec.kept(word).into_iter().for_each(&mut each);
             }),
             _ => {
@@ -304,11 +331,25 @@ pub struct Query<'s> {
     finder: Option<Finder<'static>>,
     /// The values as one key.
     whole: Vec<u8>,
-    /// What a file must have, all of it, to have what is asked for.
-    pub keys: Vec<Vec<u8>>,
+    needed: Needed,
+}
+
+/// What a file must have, all of it, to have what is asked for.
+#[derive(Debug)]
+enum Needed {
+    Key(Vec<u8>),
+    OfText(Vec<Hash>),
 }
 
 impl Query<'_> {
+    /// What a file must have, all of it, to have what is asked for.
+    pub fn hashes(&self, hasher: &Hasher) -> Vec<Hash> {
+        match &self.needed {
+            Needed::Key(key) => vec![hasher.hash(key)],
+            Needed::OfText(keys) => keys.clone(),
+        }
+    }
+
     /// Bytes without which a stretch of records has no match. Not all of what a match needs, but quickly found.
     pub fn can_be_in(&self, records: &[u8]) -> bool {
         let Some(finder) = &self.finder else {
@@ -329,10 +370,16 @@ impl Query<'_> {
     /// Whether a record with this content has what is asked for.
     pub fn matches(&self, keys: &mut Keys, content: &[u8], columns: &[usize]) -> bool {
         match (&self.spec.source, self.spec.prefix) {
-            (Source::Words, None) => words::holds(content, &self.whole, &self.keys),
+            (Source::Words, None) => words::has_whole(content, &self.whole),
+            (Source::Trigrams, _) => self
+                .finder
+                .as_ref()
+                .is_some_and(|f| f.find(content).is_some()),
             (Source::Words, Some(_)) => {
                 let mut found = false;
-                words::for_each_word(content, |word| found |= word.starts_with(&self.whole));
+                words::for_each_word(content, |start, end, _| {
+                    found |= content[start..end].starts_with(&self.whole);
+                });
                 found
             }
             _ => {

@@ -1,193 +1,198 @@
-//! The words of a line, as one searches logs.
+//! The words of a line, and the keys that an index has of them. All that is here is part of the index's format.
 //!
-//! | bytes | are |
-//! | --- | --- |
-//! | letters, digits, `_` (also beyond ASCII); bytes that are no UTF-8 | a word |
-//! | white space, control characters, quotes, brackets, `,` `;` `\|`, signs beyond ASCII | a break |
-//! | all other signs: `- . : / @ = & ? # + % ~ * $ ! ^ \` | what joins words |
+//! A word is as long a run as can be of what `\w` matches in regular expressions: letters, marks, digits, `_`, in any
+//! script. Bytes that are no UTF-8 are parts of no word. So wherever `rg` sees a word begin or end, one does here.
+//! Words are compared without case, as `(?i)` does it.
 //!
-//! A line's phrases are its words, and two or three neighbours with what joins them. So `10.0.3.7:8080` holds `10`,
-//! `0.3.7` and `7:8080`, and whoever asks for `10.0.3.7` asks for `10.0.3` and `0.3.7`: whatever stands between breaks,
-//! and any part of it that ends where words end, is found without a key for each.
+//! The keys of a line are
+//!
+//! 1. its words;
+//! 2. pairs of neighbours with just one of the signs `. - / : @ = & ? # + % ~ * $ ! ^ \` between them, such as
+//!    `user=ann`, `shop.example`, `log/app`: unless both begin with a digit, which is so in every date and time, or
+//!    one is *telling* by itself, having 16 bytes, or 8 with a digit among them: hardly a line has it in another pair;
+//! 3. triples of words that begin with digits and have dots between them, of which addresses and versions consist:
+//!    `10.0.3.7` has `10.0.3` and `0.3.7`.
+//!
+//! Whether a phrase is a key depends on nothing but itself, so that a question knows it, too.
 
-/// The most words of a phrase. Three tell addresses, dates and paths apart; each more would cost a key a word.
-const LONGEST: usize = 3;
+use super::folding::folded;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
-    Word,
-    Joins,
-    Breaks,
-}
+/// Which words are telling.
+const TELLING: usize = 16;
+const TELLING_WITH_DIGIT: usize = 8;
 
-const ASCII: [Class; 128] = {
-    let mut classes = [Class::Joins; 128];
-    let mut byte = 0;
-    while byte < 128 {
-        let b = byte as u8;
-        if b.is_ascii_alphanumeric() || b == b'_' {
-            classes[byte] = Class::Word;
-        } else if b <= b' '
-            || matches!(
-                b,
-                b'"' | b'\''
-                    | b'`'
-                    | b'('
-                    | b')'
-                    | b'['
-                    | b']'
-                    | b'{'
-                    | b'}'
-                    | b'<'
-                    | b'>'
-                    | b','
-                    | b';'
-                    | b'|'
-                    | 0x7F
-            )
-        {
-            classes[byte] = Class::Breaks;
-        }
-        byte += 1;
+// Digits of e: nothing up the sleeve.
+const K0: u64 = 0xB7E1_5162_8AED_2A6B;
+const K1: u64 = 0xBF71_5880_9CF4_F3C7;
+const K2: u64 = 0x62E7_160F_38B4_DA57;
+const K3: u64 = 0x84D9_0452_00A6_D6A1;
+
+/// Which bytes join words to phrases.
+pub(crate) const JOINS: [bool; 256] = {
+    let mut joins = [false; 256];
+    let signs = b".-/:@=&?#+%~*$!^\\";
+    let mut at = 0;
+    while at < signs.len() {
+        joins[signs[at] as usize] = true;
+        at += 1;
     }
-    classes
+    joins
 };
 
-/// The class and the length of the first character; of a byte that is no UTF-8, its own.
+/// Appends a folded character as keys have it: in UTF-8, with bit 5 set in ASCII. This lowers letters and keeps
+/// digits; `_` becomes a byte that no word has. Other signs may meet each other, which costs a look at a file at most.
 #[inline]
-fn first(bytes: &[u8]) -> (Class, usize) {
-    match ASCII.get(usize::from(bytes[0])) {
-        Some(class) => (*class, 1),
-        None => first_beyond_ascii(bytes),
+pub(crate) fn append_form(folded: char, form: &mut Vec<u8>) {
+    if folded.is_ascii() {
+        form.push(folded as u8 | 0x20);
+    } else {
+        form.extend_from_slice(folded.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 
-fn first_beyond_ascii(bytes: &[u8]) -> (Class, usize) {
-    let four = &bytes[..bytes.len().min(4)];
-    let character = four
-        .utf8_chunks()
-        .next()
-        .and_then(|chunk| chunk.valid().chars().next());
-    match character {
-        Some(c) if c.is_alphanumeric() => (Class::Word, c.len_utf8()),
-        Some(c) => (Class::Breaks, c.len_utf8()),
-        None => (Class::Word, 1),
-    }
+/// The product's halves in one.
+#[inline(always)]
+const fn mix(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
 }
 
-/// Calls `each(starts, end)` for every word, which ends there: where it and up to two words before it start.
-#[inline]
-fn walk(bytes: &[u8], mut each: impl FnMut(&[usize], usize)) {
-    let mut starts = [0; LONGEST];
-    let mut held = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        let (class, length) = first(&bytes[at..]);
-        let start = at;
-        at += length;
-        match class {
-            Class::Joins => {}
-            Class::Breaks => held = 0,
-            Class::Word => {
-                while at < bytes.len()
-                    && let (Class::Word, length) = first(&bytes[at..])
-                {
-                    at += length;
-                }
-                if held == LONGEST {
-                    starts.rotate_left(1);
-                    held -= 1;
-                }
-                starts[held] = start;
-                held += 1;
-                each(&starts[..held], at);
-            }
+/// What keys are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Of the word alone.
+    pub(crate) key: u64,
+    /// Whether it begins with a digit.
+    pub(crate) is_number: bool,
+    pub(crate) is_telling: bool,
+}
+
+impl Word {
+    /// The word with this form.
+    pub(crate) fn new(form: &[u8]) -> Self {
+        let (blocks, rest) = form.as_chunks::<16>();
+        let mut padded = [0; 16];
+        padded[..rest.len()].copy_from_slice(rest);
+        let rest = (!rest.is_empty()).then_some(&padded);
+        let mut halves = blocks.iter().chain(rest).map(halves);
+        let (low, high) = halves.next().unwrap_or((0, 0));
+        let mut word = Self::short(low, high, form.len());
+        for (low, high) in halves {
+            word.key = mix(low ^ K0, high ^ K1 ^ word.key);
+        }
+        word
+    }
+
+    /// The word with a form of up to 16 bytes, and zeros behind them; or so far, if it is longer.
+    #[inline(always)]
+    pub(crate) fn short(low: u64, high: u64, length: usize) -> Self {
+        // Neither letters (bit 6) nor parts of other characters (bit 7).
+        let digits = |bytes: u64| !(bytes | bytes >> 1) & (0x40 * EACH);
+        let among_high = digits(high) & !(u64::MAX << (8 * length.saturating_sub(8).min(7)));
+        let has_digit = digits(low) | among_high != 0;
+        Self {
+            key: mix(low ^ K0, high ^ K1 ^ length as u64),
+            is_number: (low as u8).is_ascii_digit(),
+            is_telling: length >= TELLING || (length >= TELLING_WITH_DIGIT && has_digit),
         }
     }
 }
 
-/// Calls `each` for every word.
-pub(crate) fn for_each_word(line: &[u8], mut each: impl FnMut(&[u8])) {
-    walk(line, |starts, end| {
-        let start = starts[starts.len() - 1];
-        each(&line[start..end]);
-    });
+/// A one in each byte.
+pub(crate) const EACH: u64 = u64::MAX / 255;
+
+#[inline(always)]
+fn halves(bytes: &[u8; 16]) -> (u64, u64) {
+    let both = u128::from_le_bytes(*bytes);
+    (both as u64, (both >> 64) as u64)
+}
+
+/// Whether two words with this sign between them are a key, and which.
+#[inline(always)]
+pub(crate) fn pair(first: Word, sign: u8, second: Word) -> (bool, u64) {
+    let is_key = !(first.is_number & second.is_number | first.is_telling | second.is_telling);
+    (is_key, joined(first.key, sign, second.key))
+}
+
+/// Whether three words with dots between them are a key, and which.
+#[inline(always)]
+pub(crate) fn triple([first, second, third]: [Word; 3]) -> (bool, u64) {
+    let is_key = first.is_number & second.is_number & third.is_number;
+    let pair = joined(first.key, b'.', second.key);
+    (is_key, joined(pair, b'.', third.key))
+}
+
+#[inline(always)]
+const fn joined(first: u64, sign: u8, second: u64) -> u64 {
+    mix(first ^ K2, second ^ K3 ^ sign as u64)
+}
+
+/// Calls `each` with where every word starts and ends, and its form.
+pub(crate) fn for_each_word(text: &[u8], mut each: impl FnMut(usize, usize, &[u8])) {
+    let mut form = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let (folded, is_word) = folded(character);
+            if is_word {
+                if form.is_empty() {
+                    start = at;
+                }
+                append_form(folded, &mut form);
+            } else if !form.is_empty() {
+                each(start, at, &form);
+                form.clear();
+            }
+            at += character.len_utf8();
+        }
+        if !chunk.invalid().is_empty() {
+            if !form.is_empty() {
+                each(start, at, &form);
+                form.clear();
+            }
+            at += chunk.invalid().len();
+        }
+    }
+    if !form.is_empty() {
+        each(start, at, &form);
+    }
 }
 
 /// Whether a text is one word and nothing else.
 pub(crate) fn is_word(text: &[u8]) -> bool {
     let mut is_word = false;
-    for_each_word(text, |word| is_word |= word.len() == text.len());
+    for_each_word(text, |start, end, _| {
+        is_word |= (start, end) == (0, text.len())
+    });
     is_word
 }
 
-/// Calls `each` for every phrase, words included.
-#[inline]
-pub(crate) fn for_each_phrase(line: &[u8], mut each: impl FnMut(&[u8])) {
-    walk(line, |starts, end| {
-        starts.iter().for_each(|&start| each(&line[start..end]));
-    });
-}
-
-/// The phrases that a line with this text in it must have: of each run the longest ones, which imply the others.
-pub(crate) fn needed(text: &[u8]) -> Vec<&[u8]> {
-    let mut phrases: Vec<&[u8]> = Vec::new();
-    let mut short = false;
-    walk(text, |starts, end| {
-        // A word that makes the phrase before it longer replaces that.
-        if short && starts.len() > 1 {
-            phrases.pop();
-        }
-        phrases.push(&text[starts[0]..end]);
-        short = starts.len() < LONGEST;
-    });
-    phrases.sort_unstable();
-    phrases.dedup();
-    phrases
-}
-
-/// Whether a line has `text` in it with no word cut at either end, and all the phrases that [`needed`] gave for it.
-pub(crate) fn holds(line: &[u8], text: &[u8], needed: &[impl AsRef<[u8]>]) -> bool {
-    if !has_whole(line, text) {
-        return false;
-    }
-    // True already of UTF-8. Where it isn't, a character cut in half may change what is a word, and an answer must
-    // not depend on what an index can't know.
-    let mut missing: Vec<&[u8]> = needed.iter().map(AsRef::as_ref).collect();
-    for_each_phrase(line, |phrase| missing.retain(|needed| *needed != phrase));
-    missing.is_empty()
-}
-
-/// Whether `text` stands somewhere with no word cut. A place may overlap one where it is cut: `a"a` in `aa"a"a`.
-fn has_whole(line: &[u8], text: &[u8]) -> bool {
+/// Whether a line has `text` in it somewhere with no part of a word before or behind it, as `rg -wF` finds it.
+pub(crate) fn has_whole(line: &[u8], text: &[u8]) -> bool {
     let finder = memchr::memmem::Finder::new(text);
     let mut from = 0;
     while let Some(at) = line.get(from..).and_then(|rest| finder.find(rest)) {
         let at = from + at;
-        if is_whole(line, at, at + text.len()) {
+        let (before, behind) = (&line[..at], &line[at + text.len()..]);
+        let last = (1..=before.len().min(4)).find_map(|n| one(&before[before.len() - n..]));
+        let next = (1..=behind.len().min(4)).find_map(|n| one(&behind[..n]));
+        let ends = |bytes: &[u8], character: Option<char>| match character {
+            // Bytes that are no UTF-8 may be cut from a character.
+            None => bytes.is_empty(),
+            Some(character) => !folded(character).1,
+        };
+        if ends(before, last) && ends(behind, next) {
             return true;
         }
+        // It may overlap the next: `a"a` in `aa"a"a`.
         from = at + 1;
     }
     false
 }
 
-fn is_whole(line: &[u8], start: usize, end: usize) -> bool {
-    let cut = |at: usize| {
-        at > 0
-            && at < line.len()
-            && last_is_word(&line[..at])
-            && first(&line[at..]).0 == Class::Word
-    };
-    !cut(start) && !cut(end)
-}
-
-fn last_is_word(bytes: &[u8]) -> bool {
-    let mut start = bytes.len() - 1;
-    while start > 0 && bytes.len() - start < 4 && bytes[start] & 0xC0 == 0x80 {
-        start -= 1;
-    }
-    let (class, length) = first(&bytes[start..]);
-    // Not one whole character: then the last byte is no UTF-8.
-    class == Class::Word || start + length != bytes.len()
+/// The one character that these bytes are.
+fn one(bytes: &[u8]) -> Option<char> {
+    let mut characters = std::str::from_utf8(bytes).ok()?.chars();
+    let first = characters.next()?;
+    characters.next().is_none().then_some(first)
 }

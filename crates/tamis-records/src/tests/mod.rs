@@ -1,11 +1,14 @@
 //! The engine against a naive oracle.
 
 mod common;
+mod entrances;
 mod exact;
 mod input;
 mod keys;
+mod line_times;
 mod pipeline;
 mod quotes;
 mod scan;
 mod specs;
+mod text_keys;
 mod times;

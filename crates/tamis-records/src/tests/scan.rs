@@ -2,7 +2,7 @@
 
 use super::common::Random;
 use crate::input::{Input, Packing};
-use crate::key::{KeySpec, Keys, Missing};
+use crate::key::{KeySpec, Keys, KeysOfText, Missing};
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
 use crate::scan::{Opened, Remarks, scan};
@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
 
-const SPECS: [&str; 10] = [
+const SPECS: [&str; 11] = [
     "line",
     "word",
+    "trigram",
     "csv:2",
     "csv:id,name",
     "csv:missing",
@@ -60,11 +61,15 @@ fn by_readers(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>) {
         let spec: KeySpec = spec.parse().unwrap();
         let mut remarks = Remarks::default();
         let mut maker = Keys::new(&spec);
+        let mut of_text = spec.text_keys().map(KeysOfText::new);
         let input = Input::open(path, Packing::Recognised, &Arc::default());
         let mut reader = Reader::new(Box::new([input].into_iter()), spec.rule(), CHUNK);
         let (mut chunk, mut record) = (Chunk::default(), 0);
         while remarks.unknown.is_none() && reader.read(&mut chunk) {
             let (framing, records) = (chunk.framing, chunk.records());
+            if let Some(of_text) = &mut of_text {
+                of_text.add(records);
+            }
             framing.for_each(records, |start, end| {
                 record += 1;
                 let content = framing.content(&records[start..end]);
@@ -78,6 +83,9 @@ fn by_readers(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>) {
                     }
                 }
             });
+        }
+        if let Some(mut of_text) = of_text {
+            keys.add_all(number, of_text.take());
         }
         for error in reader.into_errors() {
             assert!(error.is_no_column());
@@ -132,7 +140,7 @@ fn one_reading_finds_what_a_reading_for_each_spec_finds() {
     for text in files {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &text).unwrap();
-        let texts = &SPECS[..9];
+        let texts = &SPECS[..10];
         let (bytes, remarks, consumed) = scanned(file.path(), texts);
         let (expected, told) = by_readers(file.path(), texts);
         assert_eq!(shown(&remarks), shown(&told));

@@ -1,45 +1,30 @@
 //! Keys of an index: what a spec reads from a record, and that a query for it finds it.
 
-use crate::key::words::{for_each_phrase, for_each_word, holds, needed};
-use crate::key::{KeySpec, Keys};
-use proptest::prelude::*;
-use std::collections::BTreeSet;
+use crate::key::{KeySpec, Keys, Query};
+use std::collections::HashSet;
+use tamis::{Hash, Hasher};
 
-fn phrases(line: &str) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
-    for_each_phrase(line.as_bytes(), |phrase| {
-        all.insert(String::from_utf8(phrase.to_vec()).unwrap());
-    });
-    all
+/// Whether a line has what is asked for, by its text; checked against the keys of the line.
+fn finds(spec: &str, line: &[u8], text: &[u8]) -> bool {
+    let spec: KeySpec = spec.parse().unwrap();
+    let query = spec.query(text).unwrap();
+    let found = query.can_be_in(line) && query.matches(&mut Keys::new(&spec), line, &[]);
+    assert!(!found || may_find(&spec, &query, line), "{text:?}");
+    found
 }
 
-fn asks(text: &str) -> Vec<&str> {
-    let asks = needed(text.as_bytes()).into_iter();
-    asks.map(|phrase| std::str::from_utf8(phrase).unwrap())
-        .collect()
-}
-
-fn finds(line: &str, text: &str) -> bool {
-    let needed = needed(text.as_bytes());
-    !needed.is_empty() && holds(line.as_bytes(), text.as_bytes(), &needed)
-}
-
-#[test]
-fn words_and_what_they_make() {
-    let all = phrases("from 10.0.3.7:80, OK");
-    let expected = [
-        "from", "10", "0", "3", "7", "80", "10.0", "0.3", "3.7", "7:80", "10.0.3", "0.3.7",
-        "3.7:80", "OK",
-    ];
-    assert_eq!(all, expected.map(String::from).into());
-    assert_eq!(asks("10.0.3.7"), ["0.3.7", "10.0.3"]);
-    assert_eq!(asks("user=7"), ["user=7"]);
-    assert_eq!(asks("GET /a b"), ["GET", "a", "b"]);
-    assert_eq!(asks("a-b c-d-e-f"), ["a-b", "c-d-e", "d-e-f"]);
-    assert!(asks("-- ::").is_empty() && asks("").is_empty());
-    let mut words = Vec::new();
-    for_each_word(b"a-b c", |word| words.push(word.to_vec()));
-    assert_eq!(words, [b"a", b"b", b"c"]);
+fn may_find(spec: &KeySpec, query: &Query, line: &[u8]) -> bool {
+    let hasher = Hasher::default();
+    let keys: HashSet<Hash> = match spec.text_keys() {
+        Some(keys) => super::text_keys::naive(line, keys),
+        None => {
+            let mut keys = HashSet::new();
+            let add = |key: &[u8]| keys.extend([hasher.hash(key)]);
+            Keys::new(spec).each(line, &[], add).unwrap();
+            keys
+        }
+    };
+    query.hashes(&hasher).iter().all(|key| keys.contains(key))
 }
 
 #[test]
@@ -47,6 +32,7 @@ fn what_stands_in_logs_is_found_whole_and_in_parts() {
     let line = "2026-11-15T05:03:40.123Z \"GET https://shop.example.org:8443/a/b%20c?id=42&x=#t\" \
                 id=3f0c9a52-7c1b-4d7e-9a55-0b5b1d2f6c11 <bob.smith+x@example.org> [2001:db8::ff00:42] \
                 /var/log/app-1.log C:\\temp\\x.txt key=value café №5 日本語";
+    let finds = |text: &str| finds("word", line.as_bytes(), text.as_bytes());
     for text in [
         "15T05:03:40.123Z",
         "https://shop.example.org:8443/a/b%20c?id=42&x=#t",
@@ -70,7 +56,7 @@ fn what_stands_in_logs_is_found_whole_and_in_parts() {
         "日本語",
         "GET https://shop",
     ] {
-        assert!(finds(line, text), "{text}");
+        assert!(finds(text), "{text}");
     }
     for text in [
         "xample.org",
@@ -81,93 +67,61 @@ fn what_stands_in_logs_is_found_whole_and_in_parts() {
         "get",
         "日本",
         "ET https://shop",
+        "=42", // there is a word before it
     ] {
-        assert!(!finds(line, text), "{text}");
+        assert!(!finds(text), "{text}");
     }
+}
+
+#[test]
+fn words_are_found_wherever_they_are_whole() {
+    let finds = |line: &str, text: &str| finds("word", line.as_bytes(), text.as_bytes());
     // The first occurrence is cut, the second is not.
     assert!(finds("ab-cd ab-c", "ab-c") && !finds("ab-cd b-c", "ab-c"));
     // And where the two overlap.
     assert!(finds("aa\"a\"a", "a\"a"));
 }
 
+/// As `rg -w` has it: beside bytes that are no UTF-8 nothing is whole.
 #[test]
-fn what_is_no_text_is_bytes() {
-    let line = b"\xFF\xFEabc\x00\x80 id-7 \xE2\x82";
-    assert!(holds(line, b"id-7", &[b"id-7"]));
-    assert!(holds(line, b"\x80", &needed(b"\x80")));
-    assert!(!holds(line, b"abc", &needed(b"abc"))); // those before it count as letters
-    // Half of a character is asked for: whatever the answer, it must agree with the phrases.
-    let euro = "a€b".as_bytes();
-    for start in 0..euro.len() {
-        for end in start + 1..=euro.len() {
-            let text = &euro[start..end];
-            if holds(euro, text, &needed(text)) {
-                let mut missing = needed(text);
-                for_each_phrase(euro, |phrase| missing.retain(|m| *m != phrase));
-                assert!(missing.is_empty());
-            }
+fn what_is_no_text_is_no_word() {
+    assert!(finds("word", b"\xFF abc \xFE", b"abc"));
+    assert!(!finds("word", b"\xFF abc\xFE", b"abc"));
+    // Half of a character.
+    for part in ["é", "éa", "aé"] {
+        for line in ["é", "éa", "aé", "aéa", "é a"] {
+            let part = part.as_bytes();
+            finds("word", line.as_bytes(), &[b"a ", part].concat());
+            let asked = &[b"a", &part[part.len() - 1..], b"a"].concat();
+            finds("word", line.as_bytes(), asked);
         }
     }
 }
 
-fn line() -> impl Strategy<Value = String> {
-    proptest::collection::vec(
-        prop_oneof![
-            "[ab1_]{1,2}",
-            "[-./:=@ ,\"]",
-            Just("é".to_owned()),
-            Just("€".to_owned())
-        ],
-        0..12,
-    )
-    .prop_map(|pieces| pieces.concat())
-}
-
-proptest! {
-    /// The promise behind "no false no": whatever stands in a line with no word cut is found, by its phrases, too.
-    #[test]
-    fn every_uncut_stretch_of_a_line_is_found(line in line()) {
-        let is_word = |c: char| c.is_alphanumeric() || c == '_';
-        let borders: Vec<usize> = (0..=line.len())
-            .filter(|at| line.is_char_boundary(*at))
-            .filter(|at| {
-                let before = line[..*at].chars().next_back().is_some_and(is_word);
-                let after = line[*at..].chars().next().is_some_and(is_word);
-                !(before && after)
-            })
-            .collect();
-        let all = phrases(&line);
-        for start in 0..line.len() {
-            for end in start + 1..=line.len() {
-                let (true, true) = (line.is_char_boundary(start), line.is_char_boundary(end)) else {
-                    continue;
-                };
-                let text = &line[start..end];
-                if !text.chars().any(is_word) {
-                    continue;
-                }
-                let uncut = borders.contains(&start) && borders.contains(&end);
-                if uncut {
-                    prop_assert!(asks(text).iter().all(|phrase| all.contains(*phrase)), "{text:?}");
-                    prop_assert!(finds(&line, text), "{text:?}");
-                } else {
-                    // Then only where it stands elsewhere, uncut.
-                    let elsewhere = line.match_indices(text).any(|(at, _)| {
-                        borders.contains(&at) && borders.contains(&(at + text.len()))
-                    });
-                    let overlapping = (0..line.len()).any(|at| {
-                        line.is_char_boundary(at)
-                            && line[at..].starts_with(text)
-                            && borders.contains(&at)
-                            && borders.contains(&(at + text.len()))
-                    });
-                    if !elsewhere && !overlapping {
-                        prop_assert!(!finds(&line, text), "{text:?}");
-                    }
-                }
+#[test]
+fn trigrams_find_any_part_of_a_line() {
+    let line = "GET /cart/42 café".as_bytes();
+    for text in ["GET", "ET /", "t/4", "art/42", "afé", "é"] {
+        let spec: KeySpec = "trigram".parse().unwrap();
+        match spec.query(text.as_bytes()) {
+            Ok(query) => {
+                assert!(query.matches(&mut Keys::new(&spec), line, &[]), "{text}");
+                assert!(may_find(&spec, &query, line), "{text}");
             }
+            Err(error) => assert!(text.len() < 3 && error.contains("3 bytes"), "{error}"),
         }
     }
+    assert!(!finds("trigram", line, b"get") && !finds("trigram", line, b"car/"));
+}
+
+#[test]
+fn prefixes_of_words_are_found() {
+    let line = "id=3f0c9a52-7c1b Éclair".as_bytes();
+    for text in ["3f0c", "3f0c9a", "7c1b", "Écl", "Éclair"] {
+        assert!(finds("prefix:4:word", line, text.as_bytes()), "{text}");
+    }
+    assert!(!finds("prefix:4:word", line, b"f0c9"));
+    assert!(asked("prefix:4:word", "a b-c").is_err() && asked("prefix:4:word", "3f0").is_err());
 }
 
 /// The keys of a record, the columns as a header would give them.
@@ -178,9 +132,10 @@ fn keys(spec: &str, record: &str, columns: &[usize]) -> Option<Vec<Vec<u8>>> {
     made.ok().map(|()| keys)
 }
 
-fn asked(spec: &str, text: &str) -> Result<Vec<Vec<u8>>, String> {
+fn asked(spec: &str, text: &str) -> Result<Vec<Hash>, String> {
     let spec: KeySpec = spec.parse().unwrap();
-    spec.query(text.as_bytes()).map(|query| query.keys)
+    let query = spec.query(text.as_bytes())?;
+    Ok(query.hashes(&Hasher::default()))
 }
 
 #[test]
@@ -199,11 +154,10 @@ fn a_query_makes_the_key_that_a_record_has() {
         ("prefix:3:csv:1", "abcdef", &[0], "abcde"),
         ("prefix:2:line", "été", &[], "été"),
     ] {
-        assert_eq!(
-            keys(spec, record, columns),
-            Some(asked(spec, asked_for).unwrap()),
-            "{spec} {record}"
-        );
+        let keys = keys(spec, record, columns).unwrap();
+        let hasher = Hasher::default();
+        let hashes: Vec<Hash> = keys.iter().map(|key| hasher.hash(key)).collect();
+        assert_eq!(hashes, asked(spec, asked_for).unwrap(), "{spec} {record}");
     }
 }
 
@@ -243,6 +197,7 @@ fn what_makes_no_sense_is_told() {
         ("prefix:3", "expected line, word"),
         ("prefix:3:csv:a,b", "single column"),
         ("prefix:3:prefix:2:line", "expected line, word"),
+        ("prefix:3:trigram", "no prefixes"),
     ] {
         let error = spec.parse::<KeySpec>().unwrap_err();
         assert!(error.contains(says), "{spec}: {error}");
@@ -253,6 +208,7 @@ fn what_makes_no_sense_is_told() {
         ("prefix:4:line", "abc", "at least 4 bytes, got 3"),
         ("prefix:2:word", "ab-cd", "one word"),
         ("word", "...", "no word"),
+        ("trigram", "ab", "too short for trigrams"),
     ] {
         let error = asked(spec, text).unwrap_err();
         assert!(error.contains(says), "{spec}: {error}");

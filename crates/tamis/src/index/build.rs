@@ -8,10 +8,14 @@ use crate::index::read::{Entry, FileIndex};
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::Body;
 #[cfg(feature = "files")]
-use crate::store::replace::{Existing, Replacement};
+use crate::store::{
+    lock::FileLock,
+    replace::{Existing, Replacement},
+};
 use crate::store::stamp::Stamp;
 #[cfg(feature = "files")]
 use std::{
+    fs::File,
     io::{Seek, SeekFrom, Write},
     path::Path,
 };
@@ -91,7 +95,18 @@ impl IndexBuilder {
     /// the old index, and drop it after the new one is finished.
     #[cfg(feature = "files")]
     pub fn create(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
-        let mut file = Replacement::begin(path.as_ref(), Existing::Replace)?;
+        Self::begin(path.as_ref(), Existing::Replace, options)
+    }
+
+    /// The same, but fails if there is a file with that name.
+    #[cfg(feature = "files")]
+    pub fn create_new(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
+        Self::begin(path.as_ref(), Existing::Keep, options)
+    }
+
+    #[cfg(feature = "files")]
+    fn begin(path: &Path, existing: Existing, options: &IndexOptions) -> Result<Self, Error> {
+        let mut file = Replacement::begin(path, existing)?;
         let path = file.path().to_owned();
         // Locked before it takes the old one's name: who waits for the lock of
         // the old file must not slip in between.
@@ -219,6 +234,38 @@ impl IndexBuilder {
     /// Writes the directory and gives the index its name. Returns the new index,
     /// mapped if it is in a file.
     pub fn finish(mut self) -> Result<FileIndex, Error> {
+        let directory = self.directory()?;
+        self.sink.finish(directory)
+    }
+
+    /// The same for an index that replaces the locked file: the lock is then
+    /// one of the new file, and was never anybody else's in between.
+    ///
+    /// ```
+    /// use tamis::file::FileLock;
+    /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("shelf.index");
+    /// let options = IndexOptions::new(0.01)?;
+    /// IndexBuilder::create_new(&path, &options)?.finish()?;
+    /// let mut lock = FileLock::acquire(&path)?;
+    /// let mut builder = IndexBuilder::create(lock.path(), &options)?;
+    /// builder.add_unindexed("picture", None, "not a text")?;
+    /// builder.finish_under(&mut lock)?;
+    /// assert!(FileLock::try_acquire(&path).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[cfg(feature = "files")]
+    pub fn finish_under(mut self, lock: &mut FileLock) -> Result<FileIndex, Error> {
+        let directory = self.directory()?;
+        let Sink::File { file, buffer } = self.sink else {
+            return self.sink.finish(directory);
+        };
+        lock.adopt(place(file, &buffer, &directory)?);
+        FileIndex::open(lock.path())
+    }
+
+    fn directory(&mut self) -> Result<Directory, Error> {
         if self.broken {
             return Err(Error::Io {
                 action: "finishing the index",
@@ -228,14 +275,15 @@ impl IndexBuilder {
         }
         let mut bytes = self.filters.concat();
         bytes.append(&mut self.entries);
-        bytes.append(&mut self.sums.finish());
+        let sums = std::mem::replace(&mut self.sums, Summing::new(HEADER_LEN));
+        bytes.append(&mut sums.finish());
         let mut end = 0;
         for spec in &self.options.specs {
             end += spec.len() as u64;
             bytes.extend_from_slice(&end.to_le_bytes());
         }
         bytes.extend_from_slice(&self.text);
-        self.sink.finish(Directory {
+        Ok(Directory {
             hasher: self.options.hasher,
             rate: self.options.rate,
             width: self.options.width,
@@ -270,15 +318,9 @@ impl Sink {
         match self {
             Self::Memory(bodies) => FileIndex::in_memory(&bodies, directory),
             #[cfg(feature = "files")]
-            Self::File { mut file, buffer } => {
+            Self::File { file, buffer } => {
                 let path = file.path().to_owned();
-                let out = file.file();
-                out.write_all(&buffer)
-                    .and_then(|()| out.write_all(&directory.bytes))
-                    .and_then(|()| out.seek(SeekFrom::Start(0)))
-                    .and_then(|_| out.write_all(&directory.header()))
-                    .map_err(Error::io("writing", &path))?;
-                let file = file.place()?;
+                let file = place(file, &buffer, &directory)?;
                 // A mapping would keep the lock.
                 file.unlock().map_err(Error::io("unlocking", &path))?;
                 FileIndex::map(&file, &path, directory)
@@ -287,11 +329,23 @@ impl Sink {
     }
 }
 
+/// Writes what is missing, the header last, and gives the file its name. It is still locked.
+#[cfg(feature = "files")]
+fn place(mut file: Replacement, rest: &[u8], directory: &Directory) -> Result<File, Error> {
+    let path = file.path().to_owned();
+    let out = file.file();
+    out.write_all(rest)
+        .and_then(|()| out.write_all(&directory.bytes))
+        .and_then(|()| out.seek(SeekFrom::Start(0)))
+        .and_then(|_| out.write_all(&directory.header()))
+        .map_err(Error::io("writing", &path))?;
+    file.place()
+}
+
 #[cfg(all(test, unix, feature = "files"))]
 mod tests {
     use super::*;
     use crate::index::EntryKeys;
-    use std::fs::File;
 
     /// A caller that continues after a failed write gets an error, not an index
     /// with a hole in it.

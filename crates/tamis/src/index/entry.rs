@@ -192,6 +192,14 @@ impl Distinct {
         self.hashes.push(hash);
     }
 
+    /// Those that are known to be distinct and in order are not sorted again.
+    fn into_sorted(self) -> Vec<Hash> {
+        if self.hashes.is_sorted_by(|one, next| one < next) {
+            return self.hashes;
+        }
+        sorted_distinct(self.hashes, 1)
+    }
+
     #[cold]
     fn remove_duplicates(&mut self) {
         self.hashes = sorted_distinct(std::mem::take(&mut self.hashes), 1);
@@ -233,6 +241,29 @@ impl EntryKeys {
         self.specs[spec].add(hash);
     }
 
+    /// Adds many keys that are already hashed. Those that come at once, each once
+    /// and ascending, need not be sorted.
+    ///
+    /// ```
+    /// use tamis::index::{EntryKeys, IndexOptions};
+    /// use tamis::Hash;
+    /// let mut keys = EntryKeys::new(&IndexOptions::new(0.01)?);
+    /// keys.add_all(0, (0..1000).map(Hash::from_u64).collect());
+    /// assert_eq!(keys.build()?.keys(0), 1000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such spec.
+    pub fn add_all(&mut self, spec: usize, hashes: Vec<Hash>) {
+        let spec = &mut self.specs[spec];
+        if spec.hashes.is_empty() {
+            spec.hashes = hashes;
+        } else {
+            spec.hashes.extend_from_slice(&hashes);
+        }
+    }
+
     /// Records that not all keys of the spec with this number are known, and
     /// why. The entry is then a candidate for every key of that spec.
     ///
@@ -270,7 +301,7 @@ impl EntryKeys {
             if keys.unknown {
                 return Ok(BuiltFilter::Unknown);
             }
-            let sorted = sorted_distinct(keys.hashes, 1);
+            let sorted = keys.into_sorted();
             let keys = sorted.len() as u64;
             let table = match keys {
                 0 => None,

@@ -103,6 +103,11 @@ impl FileLock {
         Ok(())
     }
 
+    /// Keeps the lock of the file that has taken this one's name instead.
+    pub(crate) fn adopt(&mut self, file: File) {
+        self.file = file;
+    }
+
     pub(crate) const fn file(&self) -> &File {
         &self.file
     }

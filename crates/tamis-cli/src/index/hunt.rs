@@ -1,0 +1,528 @@
+//! Lines of text that match, looked for in the files of indexes: only where they may be, on all cores, and printed in
+//! the order of the files.
+
+use super::candidates::Candidates;
+use super::follow::Positions;
+use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
+use super::survey::{Freshness, Survey, Surveyed, identity};
+use super::table::Known;
+use super::{Index, is_gone};
+use anyhow::Result;
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use tamis::Moment;
+use tamis::index::Stamp;
+use tamis_records::grep::{Failure, Found, LineFilter, Matcher, Options, Print, Search, Stretch};
+use tamis_records::key::{KeySpec, TextKeys};
+use tamis_records::line_time::{LineTimes, TimeFormat};
+use tamis_records::needs::needs;
+use tamis_records::patterns::Patterns;
+use tamis_records::progress::Progress;
+
+/// How often files are listed again that were renamed while they were searched.
+const LISTINGS: usize = 20;
+/// Output that may wait for that of earlier files.
+const MOST_WAITING: usize = 64 << 20;
+/// Output of a file is passed on in such pieces.
+const PIECE: usize = 1 << 20;
+/// Files of fewer bytes are searched for all patterns, even if they can have few of them only: compiling those would
+/// take longer.
+const LARGE: u64 = 256 << 10;
+
+/// An index that can be asked for text.
+pub(crate) struct TextIndex {
+    pub(crate) index: Index,
+    /// The specs that narrow a search, by number.
+    specs: Vec<(usize, TextKeys)>,
+}
+
+impl TextIndex {
+    /// The index again, if it has other keys, or others are asked for.
+    pub(crate) fn new(index: Index, asked: Option<&KeySpec>) -> Result<Result<Self, Index>> {
+        if let Some(asked) = asked {
+            index.spec(Some(asked))?;
+        }
+        let specs = index.specs.iter().enumerate();
+        let specs = specs.filter(|(_, spec)| asked.is_none_or(|asked| asked == *spec));
+        let specs: Vec<_> = specs
+            .filter_map(|(number, spec)| Some((number, spec.text_keys()?)))
+            .collect();
+        Ok(if specs.is_empty() {
+            Err(index)
+        } else {
+            Ok(Self { index, specs })
+        })
+    }
+}
+
+/// What is looked for, where, and how it is printed.
+pub(crate) struct Hunt<'a> {
+    pub(crate) indexes: &'a [TextIndex],
+    pub(crate) patterns: &'a Patterns,
+    pub(crate) matcher: &'a Matcher,
+    pub(crate) options: &'a Options,
+    pub(crate) times: Times,
+    pub(crate) time_format: Option<&'a TimeFormat>,
+    pub(crate) threads: usize,
+    /// Whether a file is to be searched, by its name.
+    pub(crate) is_wanted: &'a (dyn Fn(&Path) -> bool + Sync),
+    /// Whether files are ordered by their last change, not by their names.
+    pub(crate) by_time: bool,
+    /// How far files are searched, if what is appended is searched later.
+    pub(crate) ends: Option<&'a Positions>,
+    pub(crate) progress: &'a Arc<Progress>,
+}
+
+/// A file that is to be searched.
+struct Work<'a> {
+    file: Surveyed,
+    known: Option<&'a Known>,
+    /// None if it can't have a match, and that is what is asked for.
+    plan: Option<Plan>,
+    /// The patterns that it may have, by number.
+    patterns: Vec<usize>,
+}
+
+/// How the search of a file went.
+enum Searched {
+    Done(Found),
+    /// It is not there any more, or another file is.
+    Moved,
+    /// It could not be read, or not as text; what was found before counts.
+    Failed(Found, Option<String>),
+    /// The output can't be written.
+    Unwritten(io::Error),
+}
+
+/// What was found and searched so far.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) found: Found,
+    pub(crate) statistics: Statistics,
+    /// Files that are done, whatever they are called now.
+    handled: HashSet<(u64, u64)>,
+    /// Whether anything was printed, so that the next file's lines are set off from it.
+    printed: bool,
+}
+
+impl<'a> Hunt<'a> {
+    /// Searches all files. Those that are renamed meanwhile are found again under their new names.
+    pub(crate) fn run(&self, tally: &mut Tally, out: &mut (dyn Write + Send)) -> Result<()> {
+        for listing in 0..LISTINGS {
+            let work = self.plan(tally, listing == 0)?;
+            let moved = self.search(&work, tally, out)?;
+            if !moved || self.progress.stop.load(Relaxed) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The files that may have a match and are not done yet, in order. Those that can't have one are done.
+    fn plan(&self, tally: &mut Tally, is_first: bool) -> Result<Vec<Work<'a>>> {
+        let mut work = Vec::new();
+        let mut places = HashSet::new();
+        let mut without_match = HashSet::new();
+        for TextIndex { index, specs } in self.indexes {
+            let survey = Survey::of(index)?;
+            if is_first {
+                for (path, cause) in &survey.unlisted {
+                    say!("tamis: {}: {cause}", path.display());
+                }
+                tally.statistics.unlisted += survey.unlisted.len();
+            }
+            let candidates = self.candidates(index, specs);
+            let chosen = Chosen {
+                candidates: &candidates,
+                patterns: self.patterns.texts.len(),
+                // The index has the times that are found without a format.
+                times: if self.options.invert || self.time_format.is_some() {
+                    Times::ALL
+                } else {
+                    self.times
+                },
+                with_context: self.options.before + self.options.after > 0,
+            };
+            for file in survey.files {
+                let is_new = places.insert(file.listed.place.clone());
+                let is_done = tally.handled.contains(&file.identity());
+                if !is_new || is_done || !(self.is_wanted)(&file.shown) {
+                    continue;
+                }
+                let known = file.known.map(|number| &index.table.files[number]);
+                let plan = Plan::of(&file, known, &chosen);
+                tally.statistics.count(&file, known, plan.as_ref().map(|(plan, _)| plan));
+                if plan.is_none() {
+                    without_match.insert(file.identity());
+                    if self.options.print != Print::PathWithoutMatch {
+                        continue;
+                    }
+                }
+                let (plan, patterns) = plan.map_or((None, Vec::new()), |(plan, patterns)| (Some(plan), patterns));
+                work.push(Work {
+                    file,
+                    known,
+                    plan,
+                    patterns,
+                });
+            }
+        }
+        tally.handled.extend(without_match);
+        if self.by_time {
+            work.sort_by_key(|work| Stamp::of(&work.file.listed.metadata).modified());
+        } else {
+            work.sort_by(|a, b| a.file.shown.cmp(&b.file.shown));
+        }
+        Ok(work)
+    }
+
+    /// One for each spec that narrows the search.
+    fn candidates(&self, index: &Index, specs: &[(usize, TextKeys)]) -> Vec<Candidates> {
+        if self.options.invert {
+            return Vec::new();
+        }
+        let ask = |(spec, keys): &(usize, TextKeys)| {
+            Candidates::of(index, *spec, &needs(self.patterns, *keys))
+        };
+        specs.iter().map(ask).collect()
+    }
+
+    /// Searches files, and reports whether some have moved.
+    fn search(&self, work: &[Work], tally: &mut Tally, out: &mut (dyn Write + Send)) -> Result<bool> {
+        let searches = Mutex::new(Vec::new());
+        let next = AtomicUsize::new(0);
+        let turns = Turns {
+            state: Mutex::new(State {
+                next: 0,
+                finished: BTreeMap::new(),
+                waiting: 0,
+                started: None,
+                between: self.options.between_files(),
+                out,
+                outcomes: Vec::new(),
+                tally: &mut *tally,
+                unwritten: None,
+            }),
+            moved: Condvar::new(),
+            stop: &self.progress.stop,
+        };
+        let run = || {
+            loop {
+                let number = next.fetch_add(1, Relaxed);
+                if number >= work.len() || self.progress.stop.load(Relaxed) {
+                    return;
+                }
+                let mut output = Output {
+                    turns: &turns,
+                    number,
+                    waiting: Vec::new(),
+                };
+                let searched = self.search_file(&work[number], &searches, &mut output);
+                let waiting = std::mem::take(&mut output.waiting);
+                turns.finish(number, waiting, searched);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.threads.min(work.len()) {
+                scope.spawn(run);
+            }
+            run();
+        });
+        let state = turns.state.into_inner().expect("no thread panics while it prints");
+        if let Some(error) = state.unwritten {
+            return Err(error.into());
+        }
+        let mut moved = false;
+        for (number, outcome) in state.outcomes {
+            let file = &work[number].file;
+            let mut is_done = true;
+            match outcome {
+                Searched::Done(found) => tally.found += found,
+                Searched::Moved => {
+                    moved = true;
+                    is_done = false;
+                }
+                Searched::Failed(found, why) => {
+                    tally.found += found;
+                    tally.statistics.failed += 1;
+                    if let Some(why) = why {
+                        say!("tamis: {}: {why}", file.shown.display());
+                        // Who writes it may have removed what it is made of.
+                        is_done = false;
+                    }
+                }
+                Searched::Unwritten(error) => return Err(error.into()),
+            }
+            if is_done {
+                tally.handled.insert(file.identity());
+            }
+        }
+        Ok(moved)
+    }
+
+    fn search_file(
+        &self,
+        work: &Work,
+        searches: &Mutex<Vec<Search<'a>>>,
+        output: &mut dyn Write,
+    ) -> Searched {
+        let (file, known) = (&work.file, work.known);
+        let name = &file.shown;
+        let Some(plan) = &work.plan else {
+            let nothing = std::iter::empty::<io::Result<Stretch>>();
+            let mut search = Search::new(self.matcher, self.options);
+            return self.outcome(search.file(name, nothing, None, output));
+        };
+        let opened = match open(file) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Searched::Moved,
+            Err(error) => return Searched::Failed(Found::default(), Some(error.to_string())),
+        };
+        let mut filter = self.filter(file, known.filter(|_| *plan != Plan::All));
+        let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
+        let some = || {
+            let texts = work.patterns.iter().map(|pattern| &self.patterns.texts[*pattern]);
+            Matcher::of(self.patterns, &texts.collect::<Vec<_>>()).ok()
+        };
+        let few = work.patterns.len() < self.patterns.texts.len() && file.listed.metadata.len() > LARGE;
+        let few = if few { some() } else { None };
+        let mut search = match &few {
+            Some(matcher) => Search::new(matcher, self.options),
+            None => {
+                let used = searches.lock().ok().and_then(|mut searches| searches.pop());
+                used.unwrap_or_else(|| Search::new(self.matcher, self.options))
+            }
+        };
+        let end = self.ends.and_then(|ends| ends.end(file));
+        let stretches = Stretches::new(opened, known, plan, end, self.progress);
+        let found = search.file(name, stretches, filter, output);
+        if few.is_none() && let Ok(mut searches) = searches.lock() {
+            searches.push(search);
+        }
+        self.outcome(found)
+    }
+
+    fn outcome(&self, found: Result<Found, Failure>) -> Searched {
+        match found {
+            Ok(found) => Searched::Done(found),
+            // Reported when it was indexed, or will be.
+            Err(Failure::Reading { found, error }) if is_not_text(&error) => Searched::Failed(found, None),
+            Err(Failure::Reading { found, error }) => Searched::Failed(found, Some(error.to_string())),
+            Err(Failure::Writing(error)) => Searched::Unwritten(error),
+        }
+    }
+
+    /// Searches stretches of a file and prints at once.
+    pub(crate) fn search_stretches(
+        &self,
+        file: &Surveyed,
+        stretches: Stretches,
+        tally: &mut Tally,
+        out: &mut (dyn Write + Send),
+    ) -> Result<()> {
+        let mut filter = self.filter(file, None);
+        let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
+        let mut search = Search::new(self.matcher, self.options);
+        let mut text = Vec::new();
+        match self.outcome(search.file(&file.shown, stretches, filter, &mut text)) {
+            Searched::Done(found) | Searched::Failed(found, _) => tally.found += found,
+            Searched::Moved => {}
+            Searched::Unwritten(error) => return Err(error.into()),
+        }
+        if !text.is_empty() {
+            if tally.printed {
+                out.write_all(self.options.between_files())?;
+            }
+            tally.printed = true;
+            out.write_all(&text)?;
+        }
+        Ok(())
+    }
+
+    /// Decides on lines by their times, if that is asked for.
+    fn filter(&self, file: &Surveyed, known: Option<&Known>) -> Option<TimeFilter> {
+        if self.times == Times::ALL {
+            return None;
+        }
+        let modified = Stamp::of(&file.listed.metadata).modified();
+        let times = LineTimes::new(self.time_format, Moment::from_micros(modified / 1000));
+        let mut before = BTreeMap::new();
+        let mut offset = 0;
+        for segment in known.filter(|_| self.time_format.is_none()).into_iter().flat_map(|known| &known.segments) {
+            offset += segment.bytes;
+            before.insert(offset, segment.last_time.map(Moment::from_micros));
+        }
+        Some(TimeFilter {
+            range: self.times,
+            times,
+            before,
+        })
+    }
+}
+
+/// Opens a file, if it is still the one that was found.
+fn open(file: &Surveyed) -> io::Result<Option<File>> {
+    let opened = match File::open(&file.listed.place) {
+        Err(error) if is_gone(&error) => return Ok(None),
+        opened => opened?,
+    };
+    let is_same = identity(&opened.metadata()?) == file.identity();
+    Ok(is_same.then_some(opened))
+}
+
+/// Lines of a range of times. A line without a time has that of the last one before it.
+struct TimeFilter {
+    range: Times,
+    times: LineTimes,
+    /// The time before an offset, where it is known.
+    before: BTreeMap<u64, Option<Moment>>,
+}
+
+impl LineFilter for TimeFilter {
+    fn begin(&mut self, offset: u64) {
+        let before = self.before.range(..=offset).next_back();
+        self.times.set_last(before.and_then(|(_, time)| *time));
+    }
+
+    fn pass(&mut self, lines: &[u8]) {
+        self.times.range(lines, &mut None);
+    }
+
+    fn accept(&mut self, line: &[u8]) -> bool {
+        // A line that can't be told is not left out.
+        self.times.of_next_line(line).is_none_or(|time| self.range.contains(time))
+    }
+}
+
+/// Has files print in order, though they are searched at once.
+struct Turns<'t> {
+    state: Mutex<State<'t>>,
+    moved: Condvar,
+    stop: &'t AtomicBool,
+}
+
+struct State<'t> {
+    /// The file whose turn it is.
+    next: usize,
+    /// What later ones have to print, and how they went.
+    finished: BTreeMap<usize, (Vec<u8>, Searched)>,
+    /// Bytes in all of that, and in what is still searched.
+    waiting: usize,
+    /// The last file that printed something.
+    started: Option<usize>,
+    /// What stands between the lines of two files.
+    between: &'static [u8],
+    out: &'t mut (dyn Write + Send),
+    outcomes: Vec<(usize, Searched)>,
+    tally: &'t mut Tally,
+    unwritten: Option<io::Error>,
+}
+
+impl State<'_> {
+    fn print(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() || self.unwritten.is_some() {
+            return Ok(());
+        }
+        if self.started.replace(number) != Some(number) && self.tally.printed {
+            self.out.write_all(self.between)?;
+        }
+        self.tally.printed = true;
+        self.out.write_all(bytes)
+    }
+}
+
+impl<'t> Turns<'t> {
+    fn lock(&self) -> MutexGuard<'_, State<'t>> {
+        self.state.lock().expect("no thread panics while it prints")
+    }
+
+    /// A file is searched. All whose turn it is now are printed.
+    fn finish(&self, number: usize, waiting: Vec<u8>, searched: Searched) {
+        let mut state = self.lock();
+        state.waiting += waiting.len();
+        state.finished.insert(number, (waiting, searched));
+        loop {
+            let next = state.next;
+            let Some((bytes, searched)) = state.finished.remove(&next) else {
+                break;
+            };
+            state.waiting -= bytes.len();
+            if let Err(error) = state.print(next, &bytes) {
+                state.unwritten.get_or_insert(error);
+                self.stop.store(true, Relaxed);
+            }
+            state.outcomes.push((next, searched));
+            state.next += 1;
+        }
+        self.moved.notify_all();
+    }
+
+    /// Prints a piece of a file if it is its turn. If too much waits, it waits for that.
+    fn pass_on(&self, number: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let mut state = self.lock();
+        while state.next != number {
+            if state.waiting + bytes.len() < MOST_WAITING || self.stop.load(Relaxed) {
+                return Ok(());
+            }
+            state = self.moved.wait(state).expect("no thread panics while it prints");
+        }
+        let printed = state.print(number, bytes);
+        bytes.clear();
+        printed
+    }
+}
+
+/// Where a file prints to.
+struct Output<'o, 't> {
+    turns: &'o Turns<'t>,
+    number: usize,
+    waiting: Vec<u8>,
+}
+
+impl Write for Output<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= PIECE {
+            self.turns.pass_on(self.number, &mut self.waiting)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// How much was searched and how much was skipped.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    pub(crate) files: usize,
+    pub(crate) files_searched: usize,
+    pub(crate) segments: usize,
+    pub(crate) segments_searched: usize,
+    /// Files that were searched because the index does not know them as they are.
+    pub(crate) not_indexed: usize,
+    /// Files that could not be read, or not as text.
+    pub(crate) failed: usize,
+    /// Folders that could not be listed.
+    pub(crate) unlisted: usize,
+}
+
+impl Statistics {
+    fn count(&mut self, file: &Surveyed, known: Option<&Known>, plan: Option<&Plan>) {
+        self.files += 1;
+        self.segments += known.map_or(0, |known| known.segments.len());
+        if let Some(plan) = plan {
+            self.files_searched += 1;
+            self.not_indexed += usize::from(file.state != Freshness::Fresh);
+            self.segments_searched += match plan {
+                Plan::All => known.map_or(0, |known| known.segments.len()),
+                Plan::Segments { runs, .. } => runs.iter().map(ExactSizeIterator::len).sum(),
+            };
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Records that have a value, looked for in the files of indexes.
+
+use super::ask::{self, need};
+use super::survey::Survey;
+use super::{Index, path_bytes};
+use crate::{Exit, output};
+use anyhow::{Result, anyhow};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use tamis_records::key::{KeySpec, Query};
+use tamis_records::ordered::for_each_in_order;
+use tamis_records::progress::Progress;
+use tamis_records::search::{Match, search as search_file};
+
+/// How records are printed.
+pub(crate) struct Form {
+    pub(crate) no_filename: bool,
+    pub(crate) line_number: bool,
+    pub(crate) files_with_matches: bool,
+    pub(crate) count: bool,
+    pub(crate) quiet: bool,
+    pub(crate) json: bool,
+    /// Whether a file that can't be read is an error.
+    pub(crate) strict: bool,
+    pub(crate) threads: usize,
+}
+
+/// Prints the records of all indexes that have one of the keys.
+pub(crate) fn search(
+    indexes: &[Index],
+    asked: Option<&KeySpec>,
+    keys: &[Vec<u8>],
+    form: &Form,
+    is_wanted: &(dyn Fn(&Path) -> bool + Sync),
+) -> Result<Exit> {
+    let mut out = output::stdout()?;
+    let (mut any, mut failed) = (false, false);
+    for index in indexes {
+        let (number, spec) = index.spec(asked)?;
+        let query = |key: &Vec<u8>| spec.query(key).map_err(|error| anyhow!(error));
+        let queries = keys.iter().map(query).collect::<Result<Vec<Query>>>()?;
+        let needs = keys.iter().map(|key| need(index, number, key));
+        let needs = needs.collect::<Result<Vec<_>>>()?;
+        let survey = Survey::of(index)?;
+        let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (query, files) in index.files_that_may(number, &survey, &needs).into_iter().enumerate() {
+            for file in files {
+                wanted.entry(file).or_default().push(query);
+            }
+        }
+        wanted.retain(|file, _| is_wanted(&survey.files[*file].shown));
+        // The others are searched as they are, so nothing need be said.
+        let gone = index.gone_that_may(number, &survey, &needs);
+        ask::remark(index, number, &survey, std::iter::empty(), &gone);
+        failed |= !survey.unlisted.is_empty();
+
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        // Where files are fewer than threads, several search the same file.
+        let threads_of_a_file = form.threads / wanted.len().clamp(1, form.threads);
+        let progress = Arc::<Progress>::default();
+        let mut written: io::Result<()> = Ok(());
+        for_each_in_order(
+            wanted.len(),
+            form.threads,
+            &progress.stop,
+            |number| {
+                let (file, numbers) = &wanted[number];
+                let file = &survey.files[*file];
+                let asked: Vec<&Query> = numbers.iter().map(|number| &queries[*number]).collect();
+                let name = path_bytes(&file.shown);
+                let mut text = Vec::new();
+                let mut count = 0;
+                let searched = search_file(&file.listed.place, spec, &asked, threads_of_a_file, &progress, |found| {
+                    count += 1;
+                    form.print(&mut text, &name, &keys[numbers[found.query]], &found);
+                });
+                form.print_count(&mut text, &name, count);
+                (text, count, searched)
+            },
+            |_, (text, count, searched)| {
+                any |= count > 0;
+                if written.is_ok() {
+                    written = out.write_all(&text);
+                }
+                if written.is_err() {
+                    progress.stop.store(true, Relaxed);
+                }
+                match searched {
+                    Err(error) if error.is_not_read() => failed |= form.strict,
+                    Err(error) => {
+                        say!("tamis: {error}");
+                        failed = true;
+                    }
+                    Ok(()) => {}
+                }
+            },
+        );
+        written?;
+    }
+    Ok(match (failed, any) {
+        (true, _) => Exit::InputFailed,
+        (false, true) => Exit::Done,
+        (false, false) => Exit::NoneFound,
+    })
+}
+
+impl Form {
+    fn print(&self, out: &mut Vec<u8>, name: &[u8], key: &[u8], found: &Match) {
+        if self.quiet {
+        } else if self.json {
+            let found = json!({
+                "file": String::from_utf8_lossy(name),
+                "line": found.number,
+                "text": String::from_utf8_lossy(found.text),
+                "key": String::from_utf8_lossy(key),
+            });
+            out.extend_from_slice(format!("{found}\n").as_bytes());
+        } else if !self.count && !self.files_with_matches {
+            self.print_name(out, name);
+            if self.line_number {
+                out.extend_from_slice(format!("{}:", found.number).as_bytes());
+            }
+            out.extend_from_slice(found.text);
+            out.push(b'\n');
+        }
+    }
+
+    fn print_count(&self, out: &mut Vec<u8>, name: &[u8], count: u64) {
+        if count == 0 || self.quiet {
+        } else if self.count {
+            self.print_name(out, name);
+            out.extend_from_slice(format!("{count}\n").as_bytes());
+        } else if self.files_with_matches {
+            out.extend_from_slice(name);
+            out.push(b'\n');
+        }
+    }
+
+    fn print_name(&self, out: &mut Vec<u8>, name: &[u8]) {
+        if !self.no_filename {
+            out.extend_from_slice(name);
+            out.push(b':');
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Which stretches of a file are searched, and their text.
+
+use super::candidates::Candidates;
+use super::survey::{Freshness, Surveyed};
+use super::table::Known;
+use std::fs::File;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::Arc;
+use tamis::Moment;
+use tamis_records::grep::Stretch;
+use tamis_records::input::{TextReader, text_from};
+use tamis_records::progress::Progress;
+
+/// A range of times, each end with the moments that are in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) since: Option<Moment>,
+    pub(crate) until: Option<Moment>,
+}
+
+impl Times {
+    pub(crate) const ALL: Self = Self {
+        since: None,
+        until: None,
+    };
+
+    pub(crate) fn contains(&self, time: Moment) -> bool {
+        self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time <= until)
+    }
+
+    fn overlaps(&self, first: i64, last: i64) -> bool {
+        self.since.is_none_or(|since| since.micros() <= last)
+            && self.until.is_none_or(|until| first <= until.micros())
+    }
+}
+
+/// What the segments of files are chosen by.
+pub(crate) struct Chosen<'a> {
+    /// One for each spec that was asked; a segment must be a candidate of all.
+    pub(crate) candidates: &'a [Candidates],
+    /// The patterns, by number: each has a need of its own.
+    pub(crate) patterns: usize,
+    pub(crate) times: Times,
+    /// Whether lines next to a match are printed as well.
+    pub(crate) with_context: bool,
+}
+
+/// What is searched of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// It is not in the index, or not as it is now.
+    All,
+    /// Stretches of the text that is known, by number of their segments, and whether what was appended is.
+    Segments { runs: Vec<Range<usize>>, tail: bool },
+}
+
+impl Plan {
+    /// Nothing if the file can't have a match. Also the patterns that it may have.
+    pub(crate) fn of(file: &Surveyed, known: Option<&Known>, chosen: &Chosen) -> Option<(Self, Vec<usize>)> {
+        let all = || (0..chosen.patterns).collect();
+        let Some(known) = known.filter(|_| !file.state.is_unknown()) else {
+            return Some((Self::All, all()));
+        };
+        let may = |pattern: usize, segment: usize| {
+            let at = known.segments[segment].filters;
+            chosen.candidates.iter().all(|candidates| candidates.may(pattern, at))
+        };
+        let in_time = |segment: usize| match known.segments[segment].times {
+            _ if chosen.times == Times::ALL => true,
+            // Without a time, it may be of any.
+            None => true,
+            Some((first, last)) => chosen.times.overlaps(first, last),
+        };
+        let segments = known.segments.len();
+        let timely: Vec<usize> = (0..segments).filter(|segment| in_time(*segment)).collect();
+        let mut wanted = vec![false; segments];
+        let mut patterns = Vec::new();
+        for pattern in 0..chosen.patterns {
+            let mut any = false;
+            for &segment in &timely {
+                if may(pattern, segment) {
+                    wanted[segment] = true;
+                    any = true;
+                }
+            }
+            if any {
+                patterns.push(pattern);
+            }
+        }
+        let tail = file.state == Freshness::Grown;
+        if tail {
+            // What was appended may have any of them.
+            patterns = all();
+        }
+        if chosen.with_context {
+            let found = wanted.clone();
+            for segment in (0..segments).filter(|segment| found[*segment]) {
+                wanted[segment.saturating_sub(1)] = true;
+                wanted[(segment + 1).min(segments - 1)] = true;
+            }
+            if let (true, Some(last)) = (tail, wanted.last_mut()) {
+                *last = true;
+            }
+        }
+        let runs = runs(known, &wanted);
+        if runs.is_empty() && !tail {
+            return None;
+        }
+        Some((Self::Segments { runs, tail }, patterns))
+    }
+}
+
+/// Neighbours become one run, and so do those that can't be entered one by one.
+fn runs(known: &Known, wanted: &[bool]) -> Vec<Range<usize>> {
+    let mut starts = vec![0];
+    for segment in &known.segments {
+        starts.push(starts[starts.len() - 1] + segment.bytes);
+    }
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for segment in (0..wanted.len()).filter(|segment| wanted[*segment]) {
+        match runs.last_mut() {
+            Some(run) if run.end == segment || !can_skip(known, starts[run.end], starts[segment]) => {
+                run.end = segment + 1;
+            }
+            _ => runs.push(segment..segment + 1),
+        }
+    }
+    runs
+}
+
+/// Whether text need not be read that lies between two offsets.
+fn can_skip(known: &Known, from: u64, to: u64) -> bool {
+    let mut entrances = known.entrances.iter();
+    known.kind.is_plain() || entrances.any(|entrance| (from + 1..=to).contains(&entrance.text))
+}
+
+/// The text of a file's stretches, opened when their turn comes.
+pub(crate) struct Stretches<'a> {
+    file: File,
+    known: Option<&'a Known>,
+    /// Text offset, length, and lines before it.
+    ranges: std::vec::IntoIter<(u64, Option<u64>, u64)>,
+    progress: &'a Arc<Progress>,
+}
+
+impl<'a> Stretches<'a> {
+    /// To `end`, if that is given: what is behind was written since.
+    pub(crate) fn new(
+        file: File,
+        known: Option<&'a Known>,
+        plan: &Plan,
+        end: Option<u64>,
+        progress: &'a Arc<Progress>,
+    ) -> Self {
+        let mut ranges = match (plan, known) {
+            (Plan::Segments { runs, tail }, Some(known)) => ranges(known, runs, *tail),
+            _ => vec![(0, None, 0)],
+        };
+        if let (Some(end), Some((offset, length @ None, _))) = (end, ranges.last_mut()) {
+            *length = Some(end.saturating_sub(*offset));
+        }
+        Self {
+            file,
+            known: known.filter(|_| *plan != Plan::All),
+            ranges: ranges.into_iter(),
+            progress,
+        }
+    }
+
+    /// One stretch of a file that the index does not know, with the lines before it.
+    pub(crate) fn between(file: File, range: Range<u64>, line: u64, progress: &'a Arc<Progress>) -> Self {
+        Self {
+            file,
+            known: None,
+            ranges: vec![(range.start, Some(range.end - range.start), line)].into_iter(),
+            progress,
+        }
+    }
+
+    fn open(&self, offset: u64) -> io::Result<TextReader> {
+        let file = self.file.try_clone()?;
+        let Some(known) = self.known else {
+            let text = TextReader::new(file, self.progress)?;
+            if let Some(kind) = text.file_kind() {
+                return Err(io::Error::other(NotText(kind.name)));
+            }
+            if offset == 0 {
+                return Ok(text);
+            }
+            return text_from(self.file.try_clone()?, text.kind(), None, offset);
+        };
+        let mut entrances = known.entrances.iter();
+        let entrance = entrances.rfind(|entrance| entrance.text <= offset);
+        text_from(file, known.kind, entrance, offset)
+    }
+}
+
+fn ranges(known: &Known, runs: &[Range<usize>], tail: bool) -> Vec<(u64, Option<u64>, u64)> {
+    let segments = &known.segments;
+    let before = |segment: usize| {
+        let before = segments[..segment].iter();
+        before.fold((0, 0), |(bytes, lines), segment| {
+            (bytes + segment.bytes, lines + segment.lines)
+        })
+    };
+    // What follows the last whole line goes on now.
+    let whole = known.whole.saturating_sub(known.kind.offset_in_file(0));
+    let mut ranges: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            let (start, line) = before(run.start);
+            let (end, _) = before(run.end);
+            let end = if tail { end.min(whole) } else { end };
+            (start, Some(end - start), line)
+        })
+        .collect();
+    if tail {
+        ranges.push((whole, None, known.lines()));
+    }
+    ranges
+}
+
+impl<'a> Iterator for Stretches<'a> {
+    type Item = io::Result<Stretch<'static>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (offset, length, line) = self.ranges.next()?;
+        let opened = self.open(offset).map(|text| {
+            let text: Box<dyn Read> = match length {
+                None => Box::new(text),
+                Some(length) => Box::new(text.take(length)),
+            };
+            Stretch { offset, line, text }
+        });
+        Some(opened)
+    }
+}
+
+/// A file's bytes are not its text.
+#[derive(Debug)]
+struct NotText(&'static str);
+
+impl std::fmt::Display for NotText {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for NotText {}
+
+/// Whether nothing is wrong with a file but that it is not text.
+pub(crate) fn is_not_text(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|cause| cause.is::<NotText>())
+}

@@ -1,0 +1,602 @@
+//! Brings an index up to date: reads what is new, keeps what is known, and writes both.
+
+use super::parts::{DAMAGED, NOT_WRITTEN, WAITING, Writer};
+use super::quiet;
+use super::survey::{Freshness, Survey, Surveyed, ends, links};
+use super::table::{At, Known, Segment, Table};
+use super::walk::Listed;
+use crate::bar::Bar;
+use anyhow::Result;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::{self, File};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tamis::Moment;
+use tamis::index::{EntryFilters, IndexOptions, Stamp};
+use tamis_records::input::TextKind;
+use tamis_records::key::KeySpec;
+use tamis_records::line_time::LineTimes;
+use tamis_records::ordered::for_each_in_order;
+use tamis_records::progress::Progress;
+use tamis_records::scan::{self, Remarks, Scanned, Task, Text};
+
+/// What is to be done, and how.
+pub(crate) struct Job<'a> {
+    pub(crate) specs: &'a [KeySpec],
+    pub(crate) options: &'a IndexOptions,
+    pub(crate) threads: usize,
+    /// Compare everything with its checksums, also what looks unchanged.
+    pub(crate) verify: bool,
+    pub(crate) progress: &'a Arc<Progress>,
+    pub(crate) with_bar: bool,
+}
+
+/// What became of the files.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// Read from the beginning.
+    pub(crate) read: usize,
+    /// Read from where they ended before.
+    pub(crate) grown: usize,
+    /// Known under another name.
+    pub(crate) renamed: usize,
+    /// Read, and found to be what they were.
+    pub(crate) compared: usize,
+    pub(crate) gone: usize,
+    /// Could not be read.
+    pub(crate) unread: usize,
+    /// Files that were being written, and one of them.
+    pub(crate) busy: (usize, Option<PathBuf>),
+    /// One for each spec.
+    pub(crate) remarks: Vec<Total>,
+    /// Of text, or of files where it was not unpacked.
+    pub(crate) bytes_read: u64,
+    /// Whether it was asked to stop before all was read.
+    pub(crate) is_stopped: bool,
+}
+
+/// Remarks of all files on one spec.
+#[derive(Default)]
+pub(crate) struct Total {
+    pub(crate) without_key: u64,
+    pub(crate) no_column: Told,
+    pub(crate) unknown: Told,
+}
+
+/// How many files there is something to say of, and of one of them what.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) files: usize,
+    pub(crate) example: Option<(PathBuf, String)>,
+}
+
+impl Told {
+    fn tell(&mut self, path: &std::path::Path, why: String) {
+        self.files += 1;
+        self.example.get_or_insert((path.to_owned(), why));
+    }
+}
+
+/// What is done about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// What is known of it holds.
+    Keep(usize),
+    /// What was appended is read.
+    Continue(usize),
+    /// It is compared with what is known, and read again if it differs.
+    Compare(usize),
+    Read,
+    /// It is another name of the file with this number.
+    Link(usize),
+}
+
+/// What a file turned out to hold.
+struct Outcome {
+    /// All but its segments.
+    known: Known,
+    /// How many segments of what was known before are kept.
+    kept: usize,
+    /// Those behind them; their filters are those here.
+    segments: Vec<Segment>,
+    filters: Vec<EntryFilters>,
+    remarks: Vec<Remarks>,
+    how: How,
+}
+
+/// How that was found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Kept,
+    Compared,
+    Continued,
+    Read,
+    Failed,
+}
+
+enum Done {
+    File(Box<Outcome>),
+    Link(usize),
+    Stopped,
+}
+
+/// Reads and writes what it takes to have the index as the survey found its files. `reuses` if what is known was made
+/// with the same options; `is_current` if nothing has to be written unless a file has changed.
+pub(crate) fn update(
+    table: &mut Table,
+    survey: &Survey,
+    reuses: bool,
+    is_current: bool,
+    writer: &mut Writer,
+    job: &Job,
+) -> Result<Report> {
+    let old = std::mem::take(&mut table.files);
+    let steps = steps(&old, survey, reuses, writer, job);
+    let mut report = Report {
+        gone: survey.gone.len(),
+        remarks: job.specs.iter().map(|_| Total::default()).collect(),
+        ..Report::default()
+    };
+    let is_kept = |(file, step): (&Surveyed, &Step)| matches!(step, Step::Keep(_)) && !file.is_renamed;
+    if is_current && report.gone == 0 && survey.files.iter().zip(&steps).all(is_kept) {
+        table.files = old;
+        return Ok(report);
+    }
+    let to_read = survey.files.iter().zip(&steps);
+    let to_read = to_read.filter(|(_, step)| !matches!(step, Step::Keep(_) | Step::Link(_)));
+    let to_read: Vec<PathBuf> = to_read.map(|(file, _)| file.listed.place.clone()).collect();
+    let bar = job.with_bar.then(|| Bar::of_input(&to_read, job.progress));
+    let mut pending = Pending {
+        current: old.clone(),
+        claims: claims(&steps, old.len()),
+        done: Vec::new(),
+        waiting: Vec::new(),
+        waiting_bytes: 0,
+        table,
+        writer,
+    };
+    let mut written = Ok(());
+    for_each_in_order(
+        steps.len(),
+        job.threads,
+        &job.progress.stop,
+        |number| look(&survey.files[number], steps[number], &old, job),
+        |number, done| {
+            if written.is_ok() {
+                written = pending.take(&survey.files[number], steps[number], done, &mut report);
+            }
+            if written.is_err() {
+                job.progress.stop.store(true, Relaxed);
+            }
+        },
+    );
+    drop(bar);
+    written?;
+    report.is_stopped = job.progress.stop.load(Relaxed) && pending.done.len() < steps.len();
+    // Of a run that was stopped, what is done counts, and the next goes on from there.
+    pending.commit()?;
+    pending.writer.merge(pending.table)?;
+    Ok(report)
+}
+
+fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Job) -> Vec<Step> {
+    let is_damaged = |at: At| match writer.parts.entry(at) {
+        None => true,
+        Some(entry) => {
+            let looked_at = at.part == 0 || job.verify;
+            entry.unindexed() == Some(DAMAGED) || looked_at && entry.verify().is_err()
+        }
+    };
+    let mut first = HashMap::new();
+    let mut step = |(number, file): (usize, &Surveyed)| {
+        let is_sound = |known: &usize| {
+            let segments = &old[*known].segments;
+            !segments.iter().any(|segment| is_damaged(segment.filters))
+        };
+        let known = file.known.filter(|known| reuses && is_sound(known));
+        let step = match (known, &file.state) {
+            (Some(known), Freshness::Fresh) if !job.verify => return Step::Keep(known),
+            (Some(known), Freshness::Grown) if scan::can_be_continued(job.specs) => {
+                Step::Continue(known)
+            }
+            (Some(known), Freshness::Fresh | Freshness::Stale(_))
+                if old[known].stamp.size() == file.listed.metadata.len() =>
+            {
+                Step::Compare(known)
+            }
+            _ => Step::Read,
+        };
+        // Each file is read once, however many names it has.
+        match first.entry(file.identity()) {
+            Entry::Occupied(first) if cfg!(unix) => Step::Link(*first.get()),
+            Entry::Occupied(_) => step,
+            Entry::Vacant(place) => {
+                place.insert(number);
+                step
+            }
+        }
+    };
+    survey.files.iter().enumerate().map(&mut step).collect()
+}
+
+/// How many steps still need each known file.
+fn claims(steps: &[Step], known: usize) -> Vec<usize> {
+    let mut claims = vec![0; known];
+    for step in steps {
+        if let Step::Keep(known) | Step::Continue(known) | Step::Compare(known) = step {
+            claims[*known] += 1;
+        }
+    }
+    claims
+}
+
+/// Finds out what a file holds.
+fn look(file: &Surveyed, step: Step, old: &[Known], job: &Job) -> Done {
+    let listed = &file.listed;
+    let looked = match step {
+        Step::Link(first) => return Done::Link(first),
+        Step::Keep(known) => Ok(Some(keep(listed, &old[known]))),
+        Step::Read => read(listed, None, job),
+        Step::Continue(known) => read(listed, Some(&old[known]), job),
+        Step::Compare(known) => compare(listed, &old[known], job).and_then(|same| match same {
+            None => read(listed, None, job),
+            same => Ok(same),
+        }),
+    };
+    match looked {
+        Ok(Some(outcome)) => Done::File(Box::new(outcome)),
+        Ok(None) => Done::Stopped,
+        Err(cause) => Done::File(Box::new(failed(listed, &cause))),
+    }
+}
+
+/// What is known holds, maybe under another name.
+fn keep(listed: &Listed, known: &Known) -> Outcome {
+    let now = Stamp::of(&listed.metadata);
+    let stamp = if known.stamp.is_like(&now) {
+        known.stamp
+    } else {
+        // Whoever writes in the tick of the renaming leaves no other trace.
+        now.after_reading(&now, SystemTime::now())
+    };
+    Outcome {
+        known: Known {
+            root: listed.root,
+            inside: listed.inside.clone(),
+            stamp,
+            links: links(&listed.metadata),
+            segments: Vec::new(),
+            ..known.clone()
+        },
+        kept: known.segments.len(),
+        segments: Vec::new(),
+        filters: Vec::new(),
+        remarks: Vec::new(),
+        how: How::Kept,
+    }
+}
+
+/// A file that can't be read may hold any key.
+fn failed(listed: &Listed, cause: &io::Error) -> Outcome {
+    Outcome {
+        known: Known {
+            unread: Some(cause.to_string()),
+            ..unknown(listed)
+        },
+        kept: 0,
+        segments: Vec::new(),
+        filters: Vec::new(),
+        remarks: Vec::new(),
+        how: How::Failed,
+    }
+}
+
+fn unknown(listed: &Listed) -> Known {
+    Known {
+        root: listed.root,
+        inside: listed.inside.clone(),
+        stamp: Stamp::of(&listed.metadata),
+        links: links(&listed.metadata),
+        grows: false,
+        kind: TextKind::PLAIN,
+        whole: 0,
+        ends: 0,
+        unread: None,
+        entrances: Vec::new(),
+        segments: Vec::new(),
+    }
+}
+
+/// A file that is being read, and what it looked like before.
+struct Reading {
+    file: File,
+    stamp: Stamp,
+    links: u64,
+    began: SystemTime,
+    quiet: bool,
+}
+
+impl Reading {
+    fn begin(listed: &Listed) -> io::Result<Self> {
+        let file = File::open(&listed.place)?;
+        let mut began = SystemTime::now();
+        let mut metadata = file.metadata()?;
+        if wait_until_settled(&Stamp::of(&metadata), began) {
+            began = SystemTime::now();
+            metadata = file.metadata()?;
+        }
+        let stamp = Stamp::of(&metadata);
+        // Asked behind the stamp and before the reading: what was written unseen until now is read, and what is written
+        // from now on is seen.
+        let quiet = quiet::is_quiet(&file, age(&stamp, began).unwrap_or_default());
+        Ok(Self {
+            links: links(&metadata),
+            file,
+            stamp,
+            began,
+            quiet,
+        })
+    }
+
+    /// The stamp to remember, now that all is read.
+    fn end(&self, listed: &Listed) -> io::Result<Stamp> {
+        // Of the path: another file may have taken its place.
+        let after = match fs::metadata(&listed.place) {
+            Ok(after) => Stamp::of(&after),
+            Err(error) if super::is_gone(&error) => Stamp::of(&self.file.metadata()?),
+            Err(error) => return Err(error),
+        };
+        Ok(match self.stamp.after_reading(&after, self.began) {
+            stamp if self.quiet => stamp,
+            stamp => stamp.racy(),
+        })
+    }
+}
+
+/// Reads a file, or what was appended to it. Nothing if it was asked to stop.
+fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option<Outcome>> {
+    let reading = Reading::begin(listed)?;
+    // Looked at again: another file may have taken its place.
+    let before = before.filter(|known| {
+        known.stamp.inode() == reading.stamp.inode()
+            && known.stamp.size() <= reading.stamp.size()
+            && ends(&reading.file, known.whole).is_ok_and(|ends| ends == known.ends)
+    });
+    let (kept, from) = before.map_or((0, 0), |known| resume(known, reading.stamp.size()));
+    let size = reading.stamp.size();
+    let file = reading.file.try_clone()?;
+    let text = match before {
+        None => Text::of(&listed.place, file, size, job.progress),
+        Some(known) => Text::from(&listed.place, file, known.kind, from, size),
+    }?;
+    let kind = text.kind();
+    let task = Task {
+        specs: job.specs,
+        options: job.options,
+        progress: job.progress,
+    };
+    let modified = Moment::from_micros(reading.stamp.modified() / 1000);
+    let mut times = LineTimes::new(None, modified);
+    let last = kept.checked_sub(1).and_then(|last| before?.segments[last].last_time);
+    times.set_last(last.map(Moment::from_micros));
+    let (mut segments, mut filters) = (Vec::new(), Vec::new());
+    let scanned = scan::scan(text, task, &mut times, |segment| {
+        segments.push(Segment {
+            bytes: segment.bytes,
+            lines: segment.lines,
+            sum: segment.sum,
+            times: segment.times.map(|(a, b)| (a.micros(), b.micros())),
+            last_time: segment.last_time.map(Moment::micros),
+            filters: At {
+                part: NOT_WRITTEN,
+                entry: filters.len(),
+            },
+        });
+        filters.push(segment.filters);
+    });
+    let scanned = match scanned {
+        Ok(scanned) => scanned,
+        Err(error) if error.is_stop() => return Ok(None),
+        // Nothing is wrong with it, but it can't be known.
+        Err(error) if error.is_not_read() => {
+            let why = error.cause.to_string();
+            let mut outcome = failed(listed, &error.cause);
+            outcome.how = How::Read;
+            outcome.known.stamp = reading.end(listed)?;
+            outcome.remarks = job.specs.iter().map(|_| Remarks {
+                unknown: Some(why.clone()),
+                ..Remarks::default()
+            }).collect();
+            return Ok(Some(outcome));
+        }
+        Err(error) => return Err(error.cause),
+    };
+    let Scanned { remarks, whole, entrances } = scanned;
+    let whole = if kind.is_plain() {
+        kind.offset_in_file(from + whole)
+    } else {
+        size
+    };
+    let known = Known {
+        stamp: reading.end(listed)?,
+        links: reading.links,
+        grows: before.is_some(),
+        kind,
+        whole,
+        ends: ends(&reading.file, whole)?,
+        entrances,
+        ..unknown(listed)
+    };
+    Ok(Some(Outcome {
+        known,
+        kept,
+        segments,
+        filters,
+        remarks,
+        how: if before.is_some() { How::Continued } else { How::Read },
+    }))
+}
+
+/// Which segments of a file that has grown are kept, and where to go on reading. Small ones become one with what is
+/// new, so that a file that grows line by line does not become a segment for each.
+fn resume(known: &Known, size: u64) -> (usize, u64) {
+    let mut kept = known.segments.len();
+    let mut from = known.text_bytes();
+    while let Some(last) = kept.checked_sub(1).map(|last| &known.segments[last]) {
+        // It has the beginning of a line that may go on now.
+        let is_cut = known.kind.offset_in_file(from) > known.whole;
+        let is_small = last.bytes < scan::SEGMENT / 2 && last.bytes <= size - from;
+        if !is_cut && !is_small {
+            break;
+        }
+        kept -= 1;
+        from -= last.bytes;
+    }
+    (kept, from)
+}
+
+/// Whether a file still has the text that it had. Nothing if not.
+fn compare(listed: &Listed, known: &Known, job: &Job) -> io::Result<Option<Outcome>> {
+    let reading = Reading::begin(listed)?;
+    if known.unread.is_some() || reading.stamp.size() != known.stamp.size() {
+        return Ok(None);
+    }
+    let file = reading.file.try_clone()?;
+    let text = Text::of(&listed.place, file, reading.stamp.size(), job.progress)?;
+    let sums: Vec<(u64, u64)> = known.segments.iter().map(|segment| (segment.bytes, segment.sum)).collect();
+    let same = text.kind() == known.kind && scan::has_sums(text, &sums, job.progress).unwrap_or(false);
+    if !same || known.segments.iter().all(|segment| segment.bytes == 0) {
+        return Ok(None);
+    }
+    let mut outcome = keep(listed, known);
+    outcome.known.stamp = reading.end(listed)?;
+    outcome.known.links = reading.links;
+    outcome.known.ends = ends(&reading.file, known.whole)?;
+    outcome.how = How::Compared;
+    Ok(Some(outcome))
+}
+
+/// A file written this very moment could be written again without its times telling, and would be called stale for
+/// that. It is read a moment later instead. Reports whether it had to wait.
+fn wait_until_settled(stamp: &Stamp, now: SystemTime) -> bool {
+    const MOMENT: Duration = Duration::from_millis(25);
+    let left = age(stamp, now).map_or(Duration::ZERO, |age| MOMENT.saturating_sub(age));
+    std::thread::sleep(left);
+    !left.is_zero()
+}
+
+/// How long ago a file last changed; `None` if in the future.
+fn age(stamp: &Stamp, now: SystemTime) -> Option<Duration> {
+    let changed = UNIX_EPOCH + Duration::from_nanos(u64::try_from(stamp.changed()).unwrap_or(0));
+    now.duration_since(changed).ok()
+}
+
+/// What is done, and not all written yet.
+struct Pending<'a> {
+    /// What was known before, and where its filters are by now.
+    current: Vec<Known>,
+    claims: Vec<usize>,
+    done: Vec<Known>,
+    waiting: Vec<EntryFilters>,
+    waiting_bytes: u64,
+    table: &'a mut Table,
+    writer: &'a mut Writer,
+}
+
+impl Pending<'_> {
+    fn take(&mut self, file: &Surveyed, step: Step, done: Done, report: &mut Report) -> Result<()> {
+        let outcome = match done {
+            Done::Stopped => return Ok(()),
+            Done::Link(first) => {
+                let first = self.done[first].clone();
+                self.done.push(Known {
+                    root: file.listed.root,
+                    inside: file.listed.inside.clone(),
+                    ..first
+                });
+                return Ok(());
+            }
+            Done::File(outcome) => *outcome,
+        };
+        report.add(file, &outcome);
+        let mut known = outcome.known;
+        if let Step::Keep(number) | Step::Continue(number) | Step::Compare(number) = step {
+            known.segments = self.current[number].segments[..outcome.kept].to_vec();
+            self.claims[number] -= 1;
+        }
+        for mut segment in outcome.segments {
+            segment.filters.entry += self.waiting.len();
+            known.segments.push(segment);
+        }
+        let bytes: u64 = outcome.filters.iter().map(|filters| self.writer.bytes_of(filters)).sum();
+        self.waiting_bytes += bytes;
+        self.waiting.extend(outcome.filters);
+        self.done.push(known);
+        if self.waiting_bytes >= WAITING {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is done, and keeps what is known of the files that are still to come.
+    fn commit(&mut self) -> Result<()> {
+        let done = self.done.len();
+        let mut files = std::mem::take(&mut self.done);
+        let claimed = (0..self.current.len()).filter(|number| self.claims[*number] > 0);
+        let claimed: Vec<usize> = claimed.collect();
+        files.extend(claimed.iter().map(|number| self.current[*number].clone()));
+        self.table.files = files;
+        self.writer.commit(self.table, &self.waiting)?;
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+        let mut files = self.table.files.clone();
+        for (number, known) in claimed.into_iter().zip(files.split_off(done)) {
+            self.current[number] = known;
+        }
+        self.done = files;
+        Ok(())
+    }
+}
+
+impl Report {
+    fn add(&mut self, file: &Surveyed, outcome: &Outcome) {
+        let path = &file.shown;
+        let text: u64 = outcome.segments.iter().map(|segment| segment.bytes).sum();
+        self.bytes_read += text;
+        match outcome.how {
+            How::Kept => self.renamed += usize::from(file.is_renamed),
+            How::Compared => self.compared += 1,
+            How::Continued => self.grown += 1,
+            How::Read => self.read += 1,
+            How::Failed => {
+                self.read += 1;
+                self.unread += 1;
+                let why = outcome.known.unread.as_deref().unwrap_or_default();
+                say!("tamis: {}: {why}", path.display());
+            }
+        }
+        for (total, remarks) in self.remarks.iter_mut().zip(&outcome.remarks) {
+            total.without_key += remarks.without_key;
+            if let Some(why) = &remarks.no_column {
+                total.no_column.tell(path, why.clone());
+            }
+            if let Some(why) = &remarks.unknown {
+                total.unknown.tell(path, why.clone());
+            }
+        }
+        let is_read = matches!(outcome.how, How::Read | How::Compared);
+        if is_read && outcome.known.stamp.is_racy() && outcome.known.unread.is_none() {
+            self.busy.0 += 1;
+            self.busy.1.get_or_insert_with(|| path.clone());
+        }
+    }
+
+    /// Whether nothing had to be done.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.read == 0 && self.grown == 0 && self.renamed == 0 && self.compared == 0 && self.gone == 0
+    }
+}

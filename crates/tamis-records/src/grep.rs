@@ -1,0 +1,48 @@
+//! Finding and printing lines as ripgrep does, with ripgrep's own libraries.
+//!
+//! A file is searched by parts of its text, [`Stretch`]es. Those that follow each other are one text; between others,
+//! the caller knows that there is no match. Everything that is printed (numbers of lines, offsets, context, breaks) is
+//! what `rg -a` prints for the whole file.
+//!
+//! ```
+//! use std::path::Path;
+//! use tamis_records::grep::{Matcher, Options, Search, Stretch};
+//! use tamis_records::patterns::Patterns;
+//!
+//! let patterns = Patterns { texts: vec!["er+or".into()], ..Patterns::default() };
+//! let options = Options { line_number: true, with_path: true, ..Options::default() };
+//! let mut search = Search::new(&Matcher::new(&patterns)?, &options);
+//!
+//! let stretch = Stretch { offset: 4096, line: 71, text: Box::new(&b"fine\nan error\n"[..]) };
+//! let mut out = Vec::new();
+//! let found = search.file(Path::new("app.log"), [Ok(stretch)].into_iter(), None, &mut out)?;
+//! assert_eq!(out, b"app.log:73:an error\n");
+//! assert_eq!(found.matched_lines, 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What differs from ripgrep
+//!
+//! - Statistics in JSON count the bytes that were searched: less than the file where stretches were left out.
+//! - Options are what they say, without ripgrep's implications: `column` doesn't turn on `line_number`, JSON has numbers
+//!   of lines only with `line_number`. A command sets both.
+//! - ripgrep before 14 finds a few matches of whole words less, and counts `-m` otherwise with inverted matches; see the
+//!   tests.
+
+mod filter;
+mod found;
+mod json;
+mod matcher;
+mod options;
+mod output;
+mod printer;
+mod search;
+mod stretch;
+
+pub use filter::LineFilter;
+pub use found::{Failure, Found};
+pub use json::write_summary;
+pub use matcher::{Matcher, PatternError};
+pub use options::{Options, Print};
+pub use search::Search;
+pub use stretch::Stretch;

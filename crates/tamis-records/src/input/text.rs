@@ -1,0 +1,396 @@
+//! The text of a file, from its beginning or from any offset.
+
+use super::entrance::Entrance;
+use super::members::{Members, Spacing};
+use super::{Compression, Counted, InputError, Left, first_bytes};
+use crate::formats::{self, FileKind};
+use crate::progress::Progress;
+use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Compressed data that becomes more than this, and more than `MOST_TIMES` as much as it was, is not read to its end.
+const MOST_BYTES: u64 = 256 << 20;
+const MOST_TIMES: u64 = 2_000;
+
+/// How characters stand in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As UTF-8, or as whatever the bytes are.
+    Bytes,
+    /// As UTF-8, behind a byte order mark that is no text.
+    Utf8Mark,
+    /// As UTF-16 with the lower byte first, behind a byte order mark.
+    Utf16Le,
+    /// As UTF-16 with the upper byte first, behind a byte order mark.
+    Utf16Be,
+}
+
+impl Encoding {
+    /// By its mark; the same that ripgrep heeds.
+    fn of(head: &[u8]) -> Self {
+        match head {
+            [0xEF, 0xBB, 0xBF, ..] => Self::Utf8Mark,
+            [0xFF, 0xFE, ..] => Self::Utf16Le,
+            [0xFE, 0xFF, ..] => Self::Utf16Be,
+            _ => Self::Bytes,
+        }
+    }
+
+    /// Bytes before the text that are left out as they are.
+    fn mark(self) -> u64 {
+        match self {
+            Self::Utf8Mark => 3,
+            Self::Bytes | Self::Utf16Le | Self::Utf16Be => 0,
+        }
+    }
+
+    fn is_wide(self) -> bool {
+        matches!(self, Self::Utf16Le | Self::Utf16Be)
+    }
+}
+
+/// What has to be done to a file's bytes for its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextKind {
+    /// How it is packed.
+    pub compression: Compression,
+    /// How the unpacked bytes are text.
+    pub encoding: Encoding,
+}
+
+impl TextKind {
+    /// As a byte to store.
+    pub fn to_byte(self) -> u8 {
+        let compression = match self.compression {
+            Compression::None => 0,
+            Compression::Gzip => 1,
+            Compression::Zstd => 2,
+            Compression::Bzip2 => 3,
+            Compression::Xz => 4,
+        };
+        let encoding = match self.encoding {
+            Encoding::Bytes => 0,
+            Encoding::Utf8Mark => 1,
+            Encoding::Utf16Le => 2,
+            Encoding::Utf16Be => 3,
+        };
+        compression | encoding << 4
+    }
+
+    /// From a byte that [`to_byte`](Self::to_byte) gave; nothing from others.
+    pub fn from_byte(byte: u8) -> Option<Self> {
+        let compression = match byte & 15 {
+            0 => Compression::None,
+            1 => Compression::Gzip,
+            2 => Compression::Zstd,
+            3 => Compression::Bzip2,
+            4 => Compression::Xz,
+            _ => return None,
+        };
+        let encoding = match byte >> 4 {
+            0 => Encoding::Bytes,
+            1 => Encoding::Utf8Mark,
+            2 => Encoding::Utf16Le,
+            3 => Encoding::Utf16Be,
+            _ => return None,
+        };
+        Some(Self {
+            compression,
+            encoding,
+        })
+    }
+
+    /// Whether the text at an offset is the bytes of the file at [`offset_in_file`](Self::offset_in_file).
+    pub fn is_plain(self) -> bool {
+        self.compression == Compression::None && !self.encoding.is_wide()
+    }
+
+    /// Where the text of a plain file is in it.
+    pub fn offset_in_file(self, text: u64) -> u64 {
+        self.encoding.mark() + text
+    }
+}
+
+/// The text of a file: unpacked, without a byte order mark, UTF-16 as UTF-8.
+///
+/// Errors of reading say what is wrong with the file. One that is [not read](InputError::is_not_read) becomes far more when
+/// unpacked than anyone meant it to be.
+pub struct TextReader {
+    kind: TextKind,
+    file_kind: Option<FileKind>,
+    text: Text,
+}
+
+enum Text {
+    Narrow(Bytes),
+    Wide(Box<DecodeReaderBytes<Bytes, Vec<u8>>>),
+}
+
+impl TextReader {
+    /// Opens a file. What is taken from it is added to `progress`.
+    pub fn open(path: &Path, progress: &Arc<Progress>) -> Result<Self, InputError> {
+        let open = || Self::new(File::open(path)?, progress);
+        open().map_err(|cause| InputError {
+            name: path.display().to_string(),
+            cause,
+        })
+    }
+
+    /// Reads an open file that was not read before.
+    pub fn new(file: File, progress: &Arc<Progress>) -> io::Result<Self> {
+        Self::with_spacing(file, Spacing::default(), progress)
+    }
+
+    pub(crate) fn with_spacing(
+        file: File,
+        spacing: Spacing,
+        progress: &Arc<Progress>,
+    ) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(Left::Folder.into());
+        }
+        let mut source = Counted {
+            source: file,
+            progress: Arc::clone(progress),
+        };
+        let first = first_bytes(&mut source, Compression::undecided)?;
+        let compression = Compression::of(&first);
+        let (ahead, unpacked) = match compression {
+            Compression::None => (first, Unpacked::Plain(source)),
+            _ => {
+                let members = Members::new(compression, first, source)?.noting(spacing);
+                (Vec::new(), Unpacked::Packed(Box::new(members)))
+            }
+        };
+        let mut bytes = Bytes::new(compression, unpacked);
+        if compression != Compression::None {
+            // As much as a file of that size holds, unless somebody made it to be unpacked for ever.
+            bytes.left = MOST_BYTES.max(metadata.len().saturating_mul(MOST_TIMES));
+        }
+        bytes.look_ahead(ahead);
+        let encoding = Encoding::of(bytes.ahead.get_ref());
+        let mut file_kind = None;
+        if !encoding.is_wide() {
+            file_kind = formats::not_text(bytes.ahead.get_ref());
+            bytes.ahead.set_position(encoding.mark());
+        }
+        let kind = TextKind {
+            compression,
+            encoding,
+        };
+        Ok(Self {
+            kind,
+            file_kind,
+            text: Text::new(encoding, bytes),
+        })
+    }
+
+    /// How its text is made.
+    pub fn kind(&self) -> TextKind {
+        self.kind
+    }
+
+    /// What the file is, if its words and lines do not stand in its text. Text in UTF-16 with a mark is read, so it is
+    /// not named here.
+    pub fn file_kind(&self) -> Option<FileKind> {
+        self.file_kind
+    }
+
+    /// The entrances that were passed since the last call, in order. Their text was given before, or is the next.
+    pub fn take_entrances(&mut self) -> Vec<Entrance> {
+        let Text::Narrow(Bytes {
+            unpacked: Unpacked::Packed(members),
+            ..
+        }) = &mut self.text
+        else {
+            return Vec::new();
+        };
+        let mut entrances = members.take_entrances();
+        for entrance in &mut entrances {
+            entrance.text -= self.kind.encoding.mark();
+        }
+        entrances
+    }
+
+    /// Reads until the buffer is full or the text ends.
+    pub fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(filled)
+    }
+
+    /// Reads so many bytes, or as many as there are.
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        const STEP: u64 = 64 << 10;
+        let mut buffer = vec![0; bytes.min(STEP) as usize];
+        let mut left = bytes;
+        while left > 0 {
+            let step = left.min(STEP) as usize;
+            match self.fill(&mut buffer[..step])? {
+                0 => break,
+                count => left -= count as u64,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for TextReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.text {
+            Text::Narrow(bytes) => bytes.read(into),
+            Text::Wide(decoder) => decoder.read(into),
+        }
+    }
+}
+
+impl Text {
+    fn new(encoding: Encoding, bytes: Bytes) -> Self {
+        if !encoding.is_wide() {
+            return Self::Narrow(bytes);
+        }
+        // By its mark, as ripgrep does.
+        let mut decoder = DecodeReaderBytesBuilder::new();
+        decoder.bom_override(true).strip_bom(true);
+        Self::Wide(Box::new(decoder.build(bytes)))
+    }
+}
+
+/// The text of a file from an offset on, to its end: sought in a plain file; else unpacked from the last entrance before,
+/// or from the beginning, and dropped up to there. An offset behind the end has no text.
+///
+/// `kind` and `entrance` are those of a [`TextReader`] on the same bytes. See [`Entrance`] for an example.
+pub fn text_from(
+    mut file: File,
+    kind: TextKind,
+    entrance: Option<&Entrance>,
+    offset: u64,
+) -> io::Result<TextReader> {
+    let entrance =
+        entrance.filter(|_| kind.compression != Compression::None && !kind.encoding.is_wide());
+    // What lies between where reading begins and the text that is asked for.
+    let (at, skip) = match entrance {
+        Some(entrance) => {
+            let skip = offset.checked_sub(entrance.text);
+            let skip = skip.ok_or_else(|| {
+                let (text, at) = (entrance.text, entrance.at);
+                let what =
+                    format!("the text at {offset} is before that of the entrance at {at}, {text}");
+                io::Error::new(io::ErrorKind::InvalidInput, what)
+            })?;
+            (entrance.at, skip)
+        }
+        None if kind.is_plain() => (kind.offset_in_file(offset), 0),
+        None => (0, offset + kind.encoding.mark()),
+    };
+    file.seek(SeekFrom::Start(at))?;
+    let source = Counted {
+        source: file,
+        progress: Arc::default(),
+    };
+    let unpacked = match (kind.compression, entrance) {
+        (Compression::None, _) => Ok(Unpacked::Plain(source)),
+        (packing, Some(entrance)) => Members::enter(packing, entrance, source)
+            .map(|members| Unpacked::Packed(Box::new(members))),
+        (packing, None) => Members::new(packing, Vec::new(), source)
+            .map(|members| Unpacked::Packed(Box::new(members))),
+    };
+    let unpacked = unpacked.map_err(|cause| kind.compression.explain(cause))?;
+    let mut reader = TextReader {
+        kind,
+        file_kind: None,
+        text: Text::new(kind.encoding, Bytes::new(kind.compression, unpacked)),
+    };
+    reader.skip(skip)?;
+    Ok(reader)
+}
+
+/// Unpacked bytes.
+struct Bytes {
+    compression: Compression,
+    unpacked: Unpacked,
+    /// Looked at in advance, and what ended that.
+    ahead: Cursor<Vec<u8>>,
+    failed: Option<io::Error>,
+    /// How many more may come.
+    left: u64,
+}
+
+enum Unpacked {
+    Plain(Counted<File>),
+    Packed(Box<Members<Counted<File>>>),
+}
+
+impl Bytes {
+    fn new(compression: Compression, unpacked: Unpacked) -> Self {
+        Self {
+            compression,
+            unpacked,
+            ahead: Cursor::default(),
+            failed: None,
+            left: u64::MAX,
+        }
+    }
+
+    /// Reads enough to see what the file is, behind what was read already.
+    fn look_ahead(&mut self, mut ahead: Vec<u8>) {
+        let mut filled = ahead.len();
+        ahead.resize(formats::HEAD, 0);
+        while filled < ahead.len() {
+            match self.read(&mut ahead[filled..]) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        ahead.truncate(filled);
+        self.ahead = Cursor::new(ahead);
+    }
+}
+
+impl Read for Bytes {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let count @ 1.. = self.ahead.read(into)? {
+            return Ok(count);
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let limit = into.len().min(self.compression.read_limit());
+        let count = loop {
+            let read = match &mut self.unpacked {
+                Unpacked::Plain(source) => source.read(&mut into[..limit]),
+                Unpacked::Packed(members) => members.read(&mut into[..limit]),
+            };
+            match read {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                read => break read.map_err(|cause| self.compression.explain(cause))?,
+            }
+        };
+        match self.left.checked_sub(count as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(count)
+            }
+            None => {
+                self.left = 0;
+                let why = format!("it becomes more than {MOST_TIMES} times as large when unpacked");
+                Err(Left::NotRead(why).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! A date and a time of day.
+//!
+//! All of these have `hh:mm` in them, so they are found by their colons, and the date is looked for before that.
+//! Lines follow each other closely: the date is compared with that of the last line, and most often known.
+
+use memchr::memchr;
+use std::ops::Range;
+use tamis::{Moment, calendar};
+
+/// Bytes of a line in which its time is looked for.
+const SEEN: usize = 256;
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// The longest date: `15/Nov/2026:`.
+const LONGEST: usize = 12;
+
+/// Finds times, and remembers the last date.
+#[derive(Clone, Debug)]
+pub(super) struct Stamps {
+    now: Moment,
+    /// The last date as it was written, with what separates it from the time of day.
+    written: [u8; LONGEST],
+    date: Date,
+}
+
+/// A date in a line.
+#[derive(Clone, Copy, Debug)]
+struct Date {
+    shape: Shape,
+    /// Microseconds.
+    midnight: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// No date yet.
+    None,
+    /// `2026-11-15T`, `2026-11-15 `, `2026/11/15 `
+    YearFirst,
+    /// `15/Nov/2026:`, `15 Nov 2026 `, `15-Nov-2026 `
+    DayFirst,
+    /// `Nov 15 2026 `
+    MonthFirst,
+    /// `Nov 15 `
+    NoYear,
+}
+
+impl Shape {
+    /// Bytes, with what separates it from the time of day.
+    fn len(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::NoYear => 7,
+            Self::YearFirst => 11,
+            Self::DayFirst | Self::MonthFirst => LONGEST,
+        }
+    }
+
+    fn begins_with_digit(self) -> bool {
+        matches!(self, Self::YearFirst | Self::DayFirst)
+    }
+}
+
+impl Stamps {
+    pub(super) fn new(now: Moment) -> Self {
+        Self {
+            now,
+            written: [0; LONGEST],
+            date: Date {
+                shape: Shape::None,
+                midnight: 0,
+            },
+        }
+    }
+
+    /// The time at the beginning of a line that begins with the last date. Nothing before it in the line can be another.
+    #[inline]
+    pub(super) fn at_start_as_before(&self, line: &[u8]) -> Option<i64> {
+        let hour = self.date.shape.len();
+        if self.date.shape == Shape::None || !self.is_before(line, hour) {
+            return None;
+        }
+        let (time, _) = time_of_day(line, hour, self.date.shape)?;
+        Some(self.date.midnight + time)
+    }
+
+    /// Whether the last date stands before this place.
+    #[inline]
+    fn is_before(&self, line: &[u8], hour: usize) -> bool {
+        let len = self.date.shape.len();
+        hour >= len && line.get(hour - len..hour) == Some(&self.written[..len])
+    }
+
+    /// The first time in a line, and where it stands.
+    pub(super) fn find(&mut self, line: &[u8]) -> Option<(i64, Range<usize>)> {
+        let seen = &line[..line.len().min(SEEN)];
+        let mut from = 0;
+        while let Some(colon) = memchr(b':', &seen[from..]) {
+            let colon = from + colon;
+            if let Some(found) = colon.checked_sub(2).and_then(|hour| self.at(line, hour)) {
+                return Some(found);
+            }
+            from = colon + 1;
+        }
+        None
+    }
+
+    /// A date before this place, and a time of day at it.
+    fn at(&mut self, line: &[u8], hour: usize) -> Option<(i64, Range<usize>)> {
+        if !line[hour].is_ascii_digit() {
+            return None;
+        }
+        let date = self.date_before(line, hour)?;
+        let (time, end) = time_of_day(line, hour, date.shape)?;
+        let start = hour - date.shape.len();
+        if date.shape == Shape::NoYear
+            && let Some((year, end)) = year_behind(line, start, end)
+        {
+            let midnight = midnight_of(year, &line[start..hour])?;
+            return Some((midnight + time, start - WEEKDAY..end));
+        }
+        Some((date.midnight + time, start..end))
+    }
+
+    fn date_before(&mut self, line: &[u8], hour: usize) -> Option<Date> {
+        let shape = self.date.shape;
+        let is_cut = |shape: Shape| {
+            let before = hour.checked_sub(shape.len() + 1);
+            shape.begins_with_digit() && before.is_some_and(|at| line[at].is_ascii_digit())
+        };
+        if shape != Shape::None && self.is_before(line, hour) {
+            return (!is_cut(shape)).then_some(self.date);
+        }
+        let date = new_date(&line[..hour], self.now)?;
+        if is_cut(date.shape) {
+            return None;
+        }
+        let written = &line[hour - date.shape.len()..hour];
+        self.written[..written.len()].copy_from_slice(written);
+        self.date = date;
+        Some(date)
+    }
+}
+
+/// The date that bytes end with.
+fn new_date(bytes: &[u8], now: Moment) -> Option<Date> {
+    let day = |shape, day: i64| Date {
+        shape,
+        midnight: day * DAY,
+    };
+    if let Some(written) = bytes.last_chunk::<11>() {
+        let [y0, y1, y2, y3, a, m0, m1, b, d0, d1, end] = *written;
+        let is_date = matches!((a, b), (b'-', b'-') | (b'/', b'/'))
+            && matches!(end, b'T' | b't' | b' ' | b'_');
+        if is_date && let Some(year) = number(&[y0, y1, y2, y3]) {
+            let (month, of_month) = (number(&[m0, m1])?, number(&[d0, d1])?);
+            let found = calendar::day(year.into(), month as u8, of_month as u8)?;
+            return Some(day(Shape::YearFirst, found));
+        }
+    }
+    if let Some(written) = bytes.last_chunk::<12>() {
+        let [d0, d1, a, m0, m1, m2, b, y0, y1, y2, y3, end] = *written;
+        let is_date = a == b && matches!(a, b'/' | b' ' | b'-') && matches!(end, b':' | b' ');
+        if is_date
+            && let Some(of_month) = number_or_space(d0, d1)
+            && let Some(month) = month(&[m0, m1, m2])
+            && let Some(year) = number(&[y0, y1, y2, y3])
+        {
+            let found = calendar::day(year.into(), month, of_month)?;
+            return Some(day(Shape::DayFirst, found));
+        }
+        let [m0, m1, m2, a, d0, d1, b, y0, y1, y2, y3, end] = *written;
+        if (a, b, end) == (b' ', b' ', b' ')
+            && let Some(month) = month(&[m0, m1, m2])
+            && let Some(of_month) = number_or_space(d0, d1)
+            && let Some(year) = number(&[y0, y1, y2, y3])
+        {
+            let found = calendar::day(year.into(), month, of_month)?;
+            return Some(day(Shape::MonthFirst, found));
+        }
+    }
+    let (month, of_month) = month_and_day(bytes.last_chunk()?)?;
+    Some(day(Shape::NoYear, without_year(month, of_month, now)?))
+}
+
+/// The day of a date in the last year in which it begins no later than a day after `now`.
+pub(super) fn without_year(month: u8, of_month: u8, now: Moment) -> Option<i64> {
+    let latest = (now.micros() + DAY).div_euclid(DAY);
+    let (year, ..) = calendar::date(latest.into());
+    // There are eight years between the leap days of 1896 and 1904.
+    let mut days = (year as i64 - 8..=year as i64)
+        .rev()
+        .filter_map(|year| calendar::day(year, month, of_month));
+    days.find(|day| *day <= latest)
+}
+
+/// Microseconds of `Nov 15 ` in a year.
+fn midnight_of(year: u32, written: &[u8]) -> Option<i64> {
+    let (month, of_month) = month_and_day(written.first_chunk()?)?;
+    calendar::day(year.into(), month, of_month).map(|day| day * DAY)
+}
+
+fn month_and_day(written: &[u8; 7]) -> Option<(u8, u8)> {
+    let [m0, m1, m2, b' ', d0, d1, b' '] = *written else {
+        return None;
+    };
+    Some((month(&[m0, m1, m2])?, number_or_space(d0, d1)?))
+}
+
+/// `Sun `, before a date.
+const WEEKDAY: usize = 4;
+
+/// The year behind a time of day, and where it ends. Only where a weekday stands before the date: a host may be called
+/// 2026.
+fn year_behind(line: &[u8], date: usize, time_end: usize) -> Option<(u32, usize)> {
+    const DAYS: [&[u8]; 7] = [
+        b"Mon ", b"Tue ", b"Wed ", b"Thu ", b"Fri ", b"Sat ", b"Sun ",
+    ];
+    let weekday = line.get(date.checked_sub(WEEKDAY)?..date)?;
+    if !DAYS.contains(&weekday) {
+        return None;
+    }
+    let mut rest = line[time_end..].strip_prefix(b" ")?;
+    let zone = rest
+        .iter()
+        .take_while(|byte| byte.is_ascii_uppercase())
+        .count();
+    if zone > 0 {
+        rest = rest[zone..].strip_prefix(b" ")?;
+    }
+    let year = number(rest.first_chunk::<4>()?)?;
+    let is_cut = rest.get(4).is_some_and(u8::is_ascii_digit);
+    (!is_cut).then_some((year, line.len() - rest.len() + 4))
+}
+
+/// The number of a month by its name.
+pub(super) fn month(name: &[u8; 3]) -> Option<u8> {
+    Some(
+        match name.map(|byte| byte.to_ascii_lowercase()).as_slice() {
+            b"jan" => 1,
+            b"feb" => 2,
+            b"mar" => 3,
+            b"apr" => 4,
+            b"may" => 5,
+            b"jun" => 6,
+            b"jul" => 7,
+            b"aug" => 8,
+            b"sep" => 9,
+            b"oct" => 10,
+            b"nov" => 11,
+            b"dec" => 12,
+            _ => return None,
+        },
+    )
+}
+
+fn number_or_space(tens: u8, ones: u8) -> Option<u8> {
+    let tens = if tens == b' ' { b'0' } else { tens };
+    number(&[tens, ones]).map(|number| number as u8)
+}
+
+fn number<const N: usize>(digits: &[u8; N]) -> Option<u32> {
+    let mut value = 0;
+    for digit in digits {
+        let digit = digit.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + u32::from(digit);
+    }
+    Some(value)
+}
+
+/// Microseconds of a time of day and its zone, since midnight in UTC, and where it ends.
+#[inline]
+fn time_of_day(line: &[u8], at: usize, shape: Shape) -> Option<(i64, usize)> {
+    let rest = line.get(at..)?;
+    let [h0, h1, b':', m0, m1] = *rest.first_chunk()? else {
+        return None;
+    };
+    let (hour, minute) = (number(&[h0, h1])?, number(&[m0, m1])?);
+    let second = match rest.get(5..8) {
+        Some(&[b':', s0, s1]) => number(&[s0, s1]),
+        _ => None,
+    };
+    let mut end = if second.is_some() { 8 } else { 5 };
+    // Dates without seconds stand in texts; those with the year first are for programs.
+    if second.is_none() && shape != Shape::YearFirst {
+        return None;
+    }
+    let second = second.unwrap_or(0);
+    let is_leap = minute == 59 && second == 60;
+    if hour > 23 || minute > 59 || second > 59 && !is_leap {
+        return None;
+    }
+    let mut micros = i64::from(hour * 3600 + minute * 60 + second) * SECOND;
+    if end == 8 && matches!(rest.get(8), Some(b'.' | b',')) {
+        let (fraction, digits) = fraction(&rest[9..]);
+        if digits > 0 {
+            micros += fraction;
+            end = 9 + digits;
+        }
+    }
+    let (zone, zone_len) = zone(&rest[end..]);
+    Some((micros - zone, at + end + zone_len))
+}
+
+/// Microseconds of the digits behind a point, and how many there are.
+#[inline]
+pub(super) fn fraction(bytes: &[u8]) -> (i64, usize) {
+    let (mut micros, mut unit, mut digits) = (0, SECOND / 10, 0);
+    for byte in bytes {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        micros += i64::from(digit) * unit;
+        unit /= 10;
+        digits += 1;
+    }
+    (micros, digits)
+}
+
+/// How far the zone that bytes begin with is ahead, in microseconds, and its length. What is no zone is UTC.
+#[inline]
+pub(super) fn zone(bytes: &[u8]) -> (i64, usize) {
+    let (space, sign) = match bytes {
+        [b'+' | b'-', ..] => (0, bytes[0]),
+        [b' ', b'+' | b'-', ..] => (1, bytes[1]),
+        [b'Z' | b'z', ..] => return (0, 1),
+        _ => return (0, 0),
+    };
+    numeric_zone(&bytes[space + 1..], space == 0).map_or((0, 0), |(minutes, len)| {
+        let ahead = i64::from(minutes) * 60 * SECOND;
+        (if sign == b'-' { -ahead } else { ahead }, space + 1 + len)
+    })
+}
+
+/// Minutes of `hh:mm`, `hhmm` or, where that is enough, `hh`.
+fn numeric_zone(bytes: &[u8], hours_suffice: bool) -> Option<(u32, usize)> {
+    let hours = number(bytes.first_chunk::<2>()?)?;
+    let two = |at: usize| {
+        bytes
+            .get(at..)
+            .and_then(<[u8]>::first_chunk::<2>)
+            .and_then(number)
+    };
+    let (minutes, len) = match (bytes.get(2), two(2), two(3)) {
+        (Some(b':'), _, Some(minutes)) => (minutes, 5),
+        (_, Some(minutes), _) => (minutes, 4),
+        _ if hours_suffice => (0, 2),
+        _ => return None,
+    };
+    let is_cut = bytes.get(len).is_some_and(u8::is_ascii_digit);
+    (hours < 24 && minutes < 60 && !is_cut).then_some((hours * 60 + minutes, len))
+}
