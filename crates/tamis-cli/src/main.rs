@@ -281,21 +281,17 @@ fn advise(error: &mut clap::Error) {
     }
     let command = std::env::args().nth(1).unwrap_or_default();
     let advice = match (command.as_str(), option.as_str()) {
-        ("grep" | "which", "-i" | "--ignore-case") => {
-            "an index has keys as they are written: ask for every spelling, as in \
-             `tamis grep INDEX Error error`"
-                .into()
+        ("which", "-i" | "--ignore-case") => {
+            "words are found whatever their case; `tamis grep -i` prints the lines".into()
         }
         ("grep", "-r" | "-R" | "--recursive") => {
             "an index knows its folders: `tamis index -o INDEX FOLDER` makes one".into()
         }
-        ("grep", "-e" | "--regexp") => "keys are arguments, or lines of a file: -f KEYS".into(),
-        ("grep", "-n" | "-H" | "--line-number" | "--with-filename") => {
-            "file names and line numbers are printed anyway; -I leaves the names out".into()
+        ("grep", "-e") => "patterns are arguments, or lines of a file: -f FILE".into(),
+        ("grep", "-z" | "-a" | "--search-zip" | "--text") => {
+            "compressed files and binary ones are searched anyway".into()
         }
-        ("grep", "-w" | "-F" | "-E" | "-P" | "-x" | "-v") => {
-            "the index decides what a key is; keys are found as they are, without patterns".into()
-        }
+        ("grep", "-P") => "-E takes regular expressions, without look-around".into(),
         (command, _) => format!("`tamis {command} --help` lists the options"),
     };
     let advice = vec![clap::builder::StyledStr::from(advice)];

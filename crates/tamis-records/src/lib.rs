@@ -68,6 +68,7 @@ pub mod grep;
 pub mod input;
 pub mod key;
 pub mod line_time;
+pub mod needs;
 pub mod ordered;
 pub mod patterns;
 pub mod pipeline;

@@ -62,6 +62,17 @@ pub struct TextKind {
 }
 
 impl TextKind {
+    /// Text as it is.
+    pub const PLAIN: Self = Self {
+        compression: Compression::None,
+        encoding: Encoding::Bytes,
+    };
+
+    /// Whether its bytes have to be unpacked.
+    pub fn is_packed(self) -> bool {
+        self.compression != Compression::None
+    }
+
     /// As a byte to store.
     pub fn to_byte(self) -> u8 {
         let compression = match self.compression {

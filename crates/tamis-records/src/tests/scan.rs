@@ -1,16 +1,21 @@
 //! One reading for all specs of an index.
 
 use super::common::Random;
-use crate::input::{Input, Packing};
-use crate::key::{KeySpec, Keys, KeysOfText, Missing};
+use crate::input::{Input, Packing, TextKind};
+use crate::key::{KeySpec, Keys, KeysOfText, Missing, TextKeys};
+use crate::line_time::LineTimes;
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
-use crate::scan::{Opened, Remarks, scan};
+use crate::records::newlines;
+use crate::scan::{Remarks, Segment, Task, Text, has_sums, scan};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tamis::Moment;
 use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
+use xxhash_rust::xxh3::xxh3_64;
 
 const SPECS: [&str; 11] = [
     "line",
@@ -41,15 +46,89 @@ fn index(options: &IndexOptions, keys: EntryKeys) -> Vec<u8> {
 fn scanned(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>, u64) {
     let options = options(specs);
     let progress = Arc::<Progress>::default();
-    let mut keys = EntryKeys::new(&options);
     let parsed: Vec<KeySpec> = specs.iter().map(|spec| spec.parse().unwrap()).collect();
-    let opened = Opened::open(path, &progress).unwrap();
-    let remarks = scan(opened, &parsed, options.key_hasher(), &mut keys, &progress).unwrap();
+    let file = File::open(path).unwrap();
+    let size = file.metadata().unwrap().len();
+    let text = Text::of(path, file, size, &progress).unwrap();
+    let task = Task {
+        specs: &parsed,
+        options: &options,
+        progress: &progress,
+    };
+    let mut builder = IndexBuilder::in_memory(&options);
+    let scanned = scan(text, task, &mut times(), |segment| {
+        builder.add("file", None, &segment.filters).unwrap();
+    });
+    let index = builder.finish().unwrap();
+    assert_eq!(index.len(), 1);
     (
-        index(&options, keys),
-        remarks,
+        index.to_bytes(),
+        scanned.unwrap().remarks,
         progress.consumed.load(Relaxed),
     )
+}
+
+fn times() -> LineTimes {
+    LineTimes::new(None, Moment::from_secs(1_794_700_800))
+}
+
+/// Segments follow each other from line end to line end, and each has what it says, and the keys of its lines alone.
+#[test]
+fn segments_are_whole_lines() {
+    let mut text = Vec::new();
+    for line in 0..600_000u64 {
+        writeln!(text, "{} request {line:08x} of {}", 1_794_700_800 + line, "x".repeat((line % 40) as usize)).unwrap();
+    }
+    text.extend_from_slice(b"the last line has no end");
+    let options = options(&["word"]);
+    let specs: [KeySpec; 1] = ["word".parse().unwrap()];
+    let progress = Arc::<Progress>::default();
+    let task = Task {
+        specs: &specs,
+        options: &options,
+        progress: &progress,
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &text).unwrap();
+    let opened = || File::open(file.path()).unwrap();
+    let all = || Text::of(file.path(), opened(), text.len() as u64, &progress).unwrap();
+    let mut segments = Vec::new();
+    let scanned = scan(all(), task, &mut times(), |segment| segments.push(segment)).unwrap();
+    assert_eq!(scanned.whole, text.len() as u64 - 24);
+    assert!(segments.len() > 1, "{}", segments.len());
+    let (mut start, mut line) = (0, 0u64);
+    for segment in &segments {
+        let end = start + segment.bytes as usize;
+        let part = &text[start..end];
+        assert!(end == text.len() || part.ends_with(b"\n"));
+        assert_eq!(segment.lines, newlines(part));
+        assert_eq!(segment.sum, xxh3_64(part));
+        let first = Moment::from_secs(1_794_700_800 + line as i64);
+        let last = Moment::from_secs(1_794_700_800 + (line + segment.lines) as i64 - 1);
+        assert_eq!(segment.times, Some((first, last)));
+        assert_eq!(segment.last_time, Some(last));
+        let mut keys = KeysOfText::new(TextKeys::Words);
+        keys.add(part);
+        assert_eq!(segment.filters.keys(0), keys.take().len() as u64);
+        (start, line) = (end, line + segment.lines);
+    }
+    assert_eq!(start, text.len());
+    // A tail has what it would have with the rest.
+    let at: u64 = segments[0].bytes;
+    let tail = Text::from(file.path(), opened(), TextKind::PLAIN, at, text.len() as u64).unwrap();
+    let mut tails = Vec::new();
+    scan(tail, task, &mut times(), |segment| tails.push(segment)).unwrap();
+    let of = |segments: &[Segment]| -> Vec<_> {
+        let segments = segments.iter();
+        segments.map(|one| (one.bytes, one.lines, one.sum, one.filters.clone())).collect()
+    };
+    assert_eq!(of(&tails), of(&segments[1..]));
+    let mut sums: Vec<_> = segments.iter().map(|one| (one.bytes, one.sum)).collect();
+    assert!(has_sums(all(), &sums, &progress).unwrap());
+    sums[1].1 ^= 1;
+    assert!(!has_sums(all(), &sums, &progress).unwrap());
+    sums.truncate(1);
+    assert!(!has_sums(all(), &sums, &progress).unwrap(), "there is more");
 }
 
 /// The same by one reading for each spec.
