@@ -10,6 +10,7 @@ mod pybloomfilter;
 mod records;
 mod redis_record;
 mod sequence;
+mod text;
 
 use tamis_formats::Format;
 
@@ -17,7 +18,7 @@ use tamis_formats::Format;
 static MEMORY: memory::Watched = memory::Watched;
 
 /// Every target but those of other systems' formats.
-const TARGETS: [(&str, fn(&[u8])); 16] = [
+const TARGETS: [(&str, fn(&[u8])); 18] = [
     ("arrow", arrow::arrow),
     ("base64", filters::base64),
     ("decode", filters::decode),
@@ -29,6 +30,8 @@ const TARGETS: [(&str, fn(&[u8])); 16] = [
     ("keys", records::keys),
     ("module_loadchunk", module::loadchunk),
     ("module_rdb", module::rdb),
+    ("packed_text", text::packed),
+    ("patterns", text::patterns),
     ("pybloomfilter", pybloomfilter::pybloomfilter),
     ("redis_record", redis_record::redis_record),
     ("sequence", sequence::sequence),

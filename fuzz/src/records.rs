@@ -1,10 +1,10 @@
 //! Rules for keys, specs of an index, and records.
 
-use tamis_records::key::{Columns, KeyMaker, KeySpec, Keys, Part, Pointer, RecordRule};
+use tamis_records::key::{Columns, KeyMaker, KeySpec, Keys, KeysOfText, Part, Pointer, RecordRule};
 use tamis_records::records::Framing;
 
 /// The first two lines, and what follows.
-fn split(data: &[u8]) -> Option<(&str, &[u8], &[u8])> {
+pub(crate) fn split(data: &[u8]) -> Option<(&str, &[u8], &[u8])> {
     let mut parts = data.splitn(3, |byte| *byte == b'\n');
     let first = std::str::from_utf8(parts.next()?).ok()?;
     Some((first, parts.next()?, parts.next()?))
@@ -46,13 +46,19 @@ pub(crate) fn specs(data: &[u8]) {
     else {
         return;
     };
+    let hasher = tamis::Hasher::default();
     let mut keys = Keys::new(&spec);
+    let mut of_text = spec.text_keys().map(KeysOfText::new);
     for record in records {
         let mut own = Vec::new();
-        let made = keys.each(record, &columns, |key| own.push(key.to_vec()));
+        let made = keys.each(record, &columns, |key| own.push(hasher.hash(key)));
+        if let Some(of_text) = &mut of_text {
+            of_text.add(record);
+            own = of_text.take();
+        }
         if query.matches(&mut keys, record, &columns) {
             assert!(query.can_be_in(record), "a quick look must not miss it");
-            let has_all = query.keys.iter().all(|key| own.contains(key));
+            let has_all = query.hashes(&hasher).iter().all(|key| own.contains(key));
             assert!(has_all || made.is_err(), "a false no");
         }
     }

@@ -39,9 +39,9 @@ fn the_examples_of_hbase() {
     assert_eq!(which(&dir, "both --key csv:row r1"), ["sf1", "sf2"]);
     assert_eq!(which(&dir, "both --key csv:row,qualifier r1,q1"), ["sf1"]);
     assert_eq!(which(&dir, "both --key csv:row,qualifier r1,q2"), ["sf2"]);
-    let found = dir.ok("grep both --key csv:row r1");
+    let found = dir.ok("grep -n both --key csv:row r1");
     assert_eq!(found.text(), "sf1:2:r1,q1,v\nsf2:2:r1,q2,v\n");
-    let found = dir.ok("grep both --key csv:row,qualifier r2,q2");
+    let found = dir.ok("grep -n both --key csv:row,qualifier r2,q2");
     assert_eq!(found.text(), "sf2:3:r2,q2,v\n");
 
     // Which of several keys is meant must be said.
@@ -136,7 +136,7 @@ fn logs_are_found_like_grep_finds_them() {
 
     for n in [0, 1, 5, 6, files - 1] {
         let id = id(n << 32 | 7);
-        let found = dir.ok(&format!("grep logs.index {id}"));
+        let found = dir.ok(&format!("grep -n logs.index {id}"));
         // What grep finds in the plain files, and zgrep in those of gzip.
         let expected = Command::new("sh")
             .arg("-c")
@@ -197,7 +197,7 @@ fn a_rerun_reads_only_what_changed() {
     let ran = dir.ok("which ix only-in-sub-c");
     assert_eq!(ran.text(), "d/b\nd/new\n");
     assert!(ran.err.contains("d/sub/c: gone"), "{}", ran.err);
-    assert_eq!(dir.ok("grep ix brand").text(), "d/new:1:brand new\n");
+    assert_eq!(dir.ok("grep -n ix brand").text(), "d/new:1:brand new\n");
     let info = dir.ok("info --json ix");
     let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
     for (state, count) in [
@@ -234,7 +234,7 @@ fn a_rerun_reads_only_what_changed() {
     let all = dir.ok("index -o ix --key line");
     assert!(all.err.contains("again: "), "{}", all.err);
     assert_eq!(dir.run("which ix brand").code, 1);
-    assert_eq!(dir.ok("grep ix replaced").text(), "d/b:1:replaced\n");
+    assert_eq!(dir.ok("grep -n ix replaced").text(), "d/b:1:replaced\n");
     // Other files take the place of those before.
     let fewer = dir.ok("index -o ix d/sub d/a");
     assert!(
@@ -261,7 +261,7 @@ fn an_index_answers_from_any_folder() {
         run(".", "which ix needle"),
         format!("{}\n", place.display())
     );
-    assert_eq!(run(".", "grep -I ix needle"), "1:needle\n");
+    assert_eq!(run(".", "grep -nI ix needle"), "1:needle\n");
     // A refresh looks where the first run was.
     dir.write("work/logs/b", "other\n");
     run(".", "index -o ix");
@@ -315,14 +315,16 @@ fn a_changed_file_is_never_skipped() {
 
     let ran = dir.ok("which ix wanted");
     assert_eq!(ran.text(), "appended\ncut\nin-place\nreplaced\n");
+    assert!(ran.err.contains("appended: has grown since it was indexed"));
     assert_eq!(
         ran.err.matches("changed since it was indexed").count(),
-        4,
+        3,
         "{}",
         ran.err
     );
     let json = dir.ok("which --json ix wanted");
-    assert_eq!(json.text().matches("\"stale\"").count(), 4);
+    assert_eq!(json.text().matches("\"stale\"").count(), 3);
+    assert_eq!(json.text().matches("\"grown\"").count(), 1);
     assert_eq!(
         dir.ok("grep -c ix wanted").text(),
         "appended:1\nin-place:1\nreplaced:1\n"
@@ -362,10 +364,11 @@ fn empty_binary_and_damaged_files() {
     assert!(ran.err.contains("could not be indexed"), "{}", ran.err);
     // What can be read of it is searched, and the rest told.
     let found = dir.run("grep -c ix needle-7");
-    assert_eq!((found.code, found.text()), (2, "d/binary:1\n"));
+    assert_eq!((found.code, found.text()), (0, "d/binary:1\n"));
+    assert_eq!(dir.run("grep -c --strict ix needle-7").code, 2);
     assert!(found.err.contains("cut short"), "{}", found.err);
     assert_eq!(
-        dir.run("grep ix packed").text(),
+        dir.run("grep -n ix packed").text(),
         "d/whole.gz:1:packed words\n"
     );
     // Mended, it is read.
@@ -402,8 +405,9 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
         json.text(),
         "{\"files\":[{\"file\":\"d/bad\",\"state\":\"unread\"}],\"key\":\"other\"}\n"
     );
-    let found = dir.run("grep ix word");
-    assert_eq!((found.code, found.text()), (2, "d/good:1:word\n"));
+    let found = dir.run("grep -n ix word");
+    assert_eq!((found.code, found.text()), (0, "d/good:1:word\n"));
+    assert_eq!(dir.run("grep --strict ix word").code, 2);
     assert!(found.err.contains("d/bad: "), "{}", found.err);
     // A folder where a file was.
     fs::remove_file(dir.path("d/good")).unwrap();
@@ -451,34 +455,33 @@ fn the_index_itself_is_left_out() {
     }
 }
 
-/// An interrupted run leaves the old index, and nothing else.
+/// An interrupted run keeps what it has, misses nothing, and the next one goes on.
 #[cfg(unix)]
 #[test]
-fn an_interrupted_run_leaves_the_old_index() {
+fn an_interrupted_run_keeps_what_it_has() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path("d")).unwrap();
-    dir.write("d/small", "word\n");
-    dir.ok("index -o ix d");
-    let before = dir.read("ix");
+    dir.write("d/0-small", "word\n");
     // Gigabytes, packed small: they take longer than this test waits.
     let member = gzip("some words of a long log\n".repeat(1 << 20).as_bytes());
     dir.write("d/large.gz", member.repeat(400));
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let child = common::start(dir.command("index -o ix").stderr(Stdio::piped()));
-        // Its temporary file shows that it is at work.
-        while dir.list().len() < 3 {
+        let _ = fs::remove_file(dir.path("ix"));
+        let mut child = common::start(dir.command("index -j1 -o ix d").stderr(Stdio::piped()));
+        // Once the index is there, it is at work.
+        while !dir.path("ix").exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
         // SAFETY: signals a child of ours that has not been waited for.
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
-        let ended = child.wait_with_output().unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(128 + signal), "{said}");
-        assert!(said.contains("ix is unchanged"), "{said}");
-        assert_eq!(dir.read("ix"), before);
+        let code = child.wait().unwrap().code();
+        assert_eq!(code, Some(128 + signal));
+        assert_eq!(which(&dir, "ix word"), ["d/0-small", "d/large.gz"]);
         assert_eq!(dir.list(), ["d", "ix"]);
     }
-    assert_eq!(which(&dir, "ix word"), ["d/large.gz", "d/small"]);
+    fs::remove_file(dir.path("d/large.gz")).unwrap();
+    dir.ok("index -o ix");
+    assert_eq!(which(&dir, "ix word"), ["d/0-small"]);
 }
 
 #[test]
@@ -494,7 +497,7 @@ fn every_format_has_its_keys() {
         "{\"id\":7,\"user\":{\"name\":\"Sm\\u0069th\"}}\n{\"id\":\"8\"}\nnot json\n",
     );
     let ask = |spec: &str, key: &str| {
-        let mut command = dir.command("grep ix --key");
+        let mut command = dir.command("grep -n ix --key");
         let ran = command.arg(spec).arg(key).output().unwrap();
         (
             ran.status.code().unwrap(),
@@ -532,7 +535,7 @@ fn every_format_has_its_keys() {
     assert_eq!(ask("prefix:3:csv:name", "Smith, "), (0, row.into()));
     assert_eq!(ask("prefix:3:csv:name", "Smithy"), (1, String::new()));
     assert_eq!(ask("prefix:3:csv:name", "Sm").0, 2);
-    let two = dir.ok("grep ix --key csv:name --json end");
+    let two = dir.ok("grep -n ix --key csv:name --json end");
     assert_eq!(
         two.text(),
         "{\"file\":\"t.csv\",\"key\":\"end\",\"line\":5,\"text\":\"9,end\"}\n"
@@ -562,7 +565,7 @@ fn values_written_in_odd_ways_are_found() {
         ("jsonl:/id", "1e3", "odd.jsonl:2:"),
     ] {
         let ran = dir
-            .command("grep ix --key")
+            .command("grep -n ix --key")
             .args([spec, key])
             .output()
             .unwrap();
@@ -588,11 +591,11 @@ fn several_keys_are_told_apart() {
     assert_eq!(dir.ok("which --files ix one two").text(), "a\nb\n");
     assert_eq!(dir.ok("which -0 ix two").out, b"a\0b\0");
     assert_eq!(
-        dir.ok("grep ix one three").text(),
+        dir.ok("grep -n ix one three").text(),
         "a:1:one two\nb:1:two three\n"
     );
     assert_eq!(dir.ok("grep -l ix two").text(), "a\nb\n");
-    assert_eq!(dir.run("grep ix onet").code, 1);
+    assert_eq!(dir.run("grep -n ix onet").code, 1);
     assert_eq!(dir.run("which ix").code, 2);
 }
 
@@ -686,7 +689,7 @@ fn parquet_rows_are_found() {
         made.err
     );
     let ask = |spec: &str, key: &str| {
-        let mut command = dir.command("grep ix --key");
+        let mut command = dir.command("grep -n ix --key");
         let ran = command.args([spec, "--", key]).output().unwrap();
         String::from_utf8(ran.stdout).unwrap()
     };

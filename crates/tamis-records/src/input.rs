@@ -10,6 +10,7 @@ mod entrance;
 mod inflate;
 mod members;
 mod text;
+mod xz;
 
 pub use self::entrance::Entrance;
 pub use self::text::{Encoding, TextKind, TextReader, text_from};

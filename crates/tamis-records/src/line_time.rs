@@ -27,6 +27,7 @@ mod stamp;
 
 pub use self::format::TimeFormat;
 
+use self::json::Fields;
 use self::stamp::Stamps;
 use memchr::memchr;
 use std::ops::Range;
@@ -58,17 +59,18 @@ pub struct LineTimes {
 
 #[derive(Clone, Debug)]
 enum Way {
-    Known(Stamps),
+    Known(Stamps, Box<Fields>),
     Given(TimeFormat, Moment),
 }
 
 impl LineTimes {
     /// Times in this format, or in any that is known. `now` is when the last line was written: the time of a file's last
-    /// change. A date without a year is in the last year in which it begins no later than a day after `now`.
+    /// change. A date without a year is in the last year in which it begins no later than a day after `now`, so who compares
+    /// the times of lines with a range that was made before asks with the same `now`.
     pub fn new(format: Option<&TimeFormat>, now: Moment) -> Self {
         let way = match format {
             Some(format) => Way::Given(format.clone(), now),
-            None => Way::Known(Stamps::new(now)),
+            None => Way::Known(Stamps::new(now), Box::new(Fields::new())),
         };
         Self { way, last: None }
     }
@@ -77,7 +79,7 @@ impl LineTimes {
     #[inline]
     pub fn of_line(&mut self, line: &[u8]) -> Option<Moment> {
         let micros = match &mut self.way {
-            Way::Known(stamps) => known(stamps, line),
+            Way::Known(stamps, fields) => known(stamps, fields, line),
             Way::Given(format, now) => format.find(line, *now),
         };
         micros.map(Moment::from_micros)
@@ -124,12 +126,12 @@ impl LineTimes {
 
 /// The time of a line in one of the known formats, in microseconds since 1970.
 #[inline]
-fn known(stamps: &mut Stamps, line: &[u8]) -> Option<i64> {
+fn known(stamps: &mut Stamps, fields: &Fields, line: &[u8]) -> Option<i64> {
     if let Some(micros) = stamps.at_start_as_before(line) {
         return Some(micros);
     }
     let special = match line.first()? {
-        b'{' => json::find(stamps, line),
+        b'{' => fields.find(stamps, line),
         b'0'..=b'9' => epoch::at_start(line).map(|(micros, _)| micros),
         _ => None,
     };

@@ -29,6 +29,7 @@ pub struct Opened {
     input: Input,
     /// The same file, for who reads it in no order.
     file: File,
+    is_packed: bool,
     /// What it is, if not text.
     kind: Option<FileKind>,
 }
@@ -67,15 +68,22 @@ impl Opened {
         };
         // It shares its position with the other: who seeks, seeks before each reading.
         let again = file.try_clone().map_err(failed)?;
-        let mut input = if metadata.is_file() {
-            Input::from_read(&name, file, Packing::Recognised, progress)?
+        let (input, kind, is_packed) = if metadata.is_file() {
+            let text = TextReader::new(file, progress).map_err(failed)?;
+            let (kind, is_packed) = (text.file_kind(), text.kind().is_packed());
+            // What is read of it is counted already.
+            let input = Input::from_read(&name, text, Packing::Ignored, &Arc::default())?;
+            (input, kind, is_packed)
         } else {
-            Input::from_file(&name, file, Packing::Recognised, progress)?
+            let mut input = Input::from_file(&name, file, Packing::Recognised, progress)?;
+            let kind = formats::not_text(input.peek(formats::HEAD));
+            let is_packed = input.is_compressed();
+            (input, kind, is_packed)
         };
-        let kind = formats::not_text(input.peek(formats::HEAD));
         Ok(Self {
             name,
             input,
+            is_packed,
             file: again,
             kind,
         })
@@ -84,7 +92,7 @@ impl Opened {
     /// How the keys of a spec are read. Columns of CSV or Parquet are not looked for in the other; what is neither text
     /// nor Parquet is not read.
     pub fn way<'s>(&self, spec: &'s KeySpec) -> Result<Way<'s>, InputError> {
-        way(&self.name, self.kind, self.input.is_compressed(), spec)
+        way(&self.name, self.kind, self.is_packed, spec)
     }
 
     /// The file itself.

@@ -289,7 +289,7 @@ fn arguments(patterns: &Patterns, options: &Options) -> Vec<String> {
 }
 
 fn rg(folder: &Path, arguments: &[String], file: &str) -> Output {
-    Command::new(std::env::var_os("RG").unwrap_or("rg".into()))
+    Command::new("rg")
         .args(arguments)
         .args(["--", file])
         .current_dir(folder)
@@ -373,6 +373,13 @@ fn both(options: &Options, rg: Output, ours: (Found, Vec<u8>)) -> (Vec<u8>, Vec<
             write_summary(&mut got, &total, Duration::ZERO).unwrap();
         }
         (expected, got) = (without_times(&expected), without_times(&got));
+        if options.max_count.is_some() {
+            // How much ripgrep has searched when it stops is a matter of its version.
+            (expected, got) = (
+                without_bytes_searched(&expected),
+                without_bytes_searched(&got),
+            );
+        }
     }
     (expected, got)
 }
@@ -407,13 +414,6 @@ fn cases(count: u64, case: impl Fn(u64, &Path) -> Result<(), String> + Sync) {
         let other = scope.spawn(|| failed(1));
         [failed(0), other.join().unwrap()].concat()
     });
-    if let Some(p) = std::env::var_os("DUMP") {
-        std::fs::write(
-            format!("{}{count}", p.to_str().unwrap()),
-            failures.join("\n=====\n"),
-        )
-        .unwrap();
-    }
     if let Some(shortest) = failures.iter().min_by_key(|failure| failure.len()) {
         panic!("{} of {count} cases differ. {shortest}", failures.len());
     }
@@ -441,7 +441,7 @@ fn prints_what_ripgrep_prints() {
     cases(3000, |seed, folder| {
         let random = &mut Random(seed);
         let (text, patterns, options) = (text(random), patterns(random), options(random));
-        if differs_by_version(major, &patterns, &options) {
+        if differs_by_version(major, &patterns, &options, &text) {
             return Ok(());
         }
         let name = format!("{seed}.log");
@@ -465,9 +465,36 @@ fn prints_what_ripgrep_prints() {
     });
 }
 
-/// Where this ripgrep is known to print something else than the libraries that we use.
-fn differs_by_version(major: u32, patterns: &Patterns, _options: &Options) -> bool {
-    major < 14 && (patterns.whole_words || patterns.syntax == Syntax::Words)
+/// Where this ripgrep is known to print something else than the libraries that we use, or than it should.
+fn differs_by_version(major: u32, patterns: &Patterns, options: &Options, text: &[u8]) -> bool {
+    let counts = matches!(options.print, Print::Count | Print::CountMatches);
+    if major >= 14 {
+        // With `-A`, it counts matches in the context of the last one that `-m` allows; and at least one match in the
+        // last line, even if there is only an empty one behind it.
+        let ends = [&b"\n"[..], b"\n\0"].iter().any(|end| text.ends_with(end));
+        return counts && (options.max_count.is_some() && options.after > 0 || !ends);
+    }
+    // Its regular expressions lose matches after the first of a line.
+    let is_lost = |text: &String| [r"\Bo", "^.{3}"].contains(&text.as_str());
+    if patterns.syntax == Syntax::Regex && patterns.texts.iter().any(is_lost) {
+        return true;
+    }
+    // Its expression for whole words takes the characters next to them, so that it misses matches that don't begin and
+    // end with a letter.
+    let inner = if patterns.syntax == Syntax::Regex {
+        "_+"
+    } else {
+        "_."
+    };
+    let is_plain = |text: &String| {
+        text.starts_with(char::is_alphanumeric)
+            && text
+                .chars()
+                .all(|character| character.is_alphanumeric() || inner.contains(character))
+    };
+    let whole_words =
+        (patterns.whole_words || patterns.syntax == Syntax::Words) && !patterns.whole_lines;
+    whole_words && !patterns.texts.iter().all(is_plain)
 }
 
 /// Lines of a text, with their ends.
@@ -510,7 +537,7 @@ fn gaps_change_nothing() {
         let is_marked = [&b"\xff\xfe"[..], b"\xfe\xff", b"\xef\xbb"]
             .iter()
             .any(|mark| text.starts_with(mark));
-        if text.len() > 9999 || is_marked || differs_by_version(major, &patterns, &options) {
+        if text.len() > 9999 || is_marked || differs_by_version(major, &patterns, &options, &text) {
             return Ok(());
         }
         let name = format!("{seed}.log");
@@ -565,7 +592,7 @@ struct Even {
 
 impl Even {
     fn accepts(line: &[u8]) -> bool {
-        line.len() % 2 == 0
+        line.len().is_multiple_of(2)
     }
 }
 

@@ -120,6 +120,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
              hint: make it under Linux, or in WSL"
         );
     }
+    args.choice().check()?;
     let progress = Arc::<Progress>::default();
     let signal = stream::stop_on_signals(&progress.stop)?;
     let mut exit = args.update(&progress, true)?;
@@ -188,6 +189,11 @@ impl Args {
         };
         let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
         let report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        if report.has_more && !report.is_stopped {
+            // What was read is written, and the rest is what was appended to it.
+            drop(writer);
+            return self.update(progress, is_first);
+        }
         self.tell(&report, &specs, &table, &writer, is_first);
         Ok(if report.unread > 0 || !survey.unlisted.is_empty() {
             Exit::InputFailed
@@ -337,6 +343,13 @@ impl Args {
                     human::counted(total.without_key, "record")
                 ));
             }
+        }
+        if report.damaged > 0 {
+            output::warn(format_args!(
+                "{}: {} made again",
+                self.index.display(),
+                human::counted(report.damaged as u64, "damaged filter")
+            ));
         }
         if let (files, Some(example)) = &report.busy {
             output::warn(format_args!(

@@ -59,7 +59,10 @@ impl Plan {
     /// Nothing if the file can't have a match. Also the patterns that it may have.
     pub(crate) fn of(file: &Surveyed, known: Option<&Known>, chosen: &Chosen) -> Option<(Self, Vec<usize>)> {
         let all = || (0..chosen.patterns).collect();
-        let Some(known) = known.filter(|_| !file.state.is_unknown()) else {
+        // One without text may be no text.
+        let is_text = |known: &&Known| known.text_bytes() > 0 || file.listed.metadata.len() == 0;
+        let known = known.filter(|_| !file.state.is_unknown());
+        let Some(known) = known.filter(is_text) else {
             return Some((Self::All, all()));
         };
         let may = |pattern: usize, segment: usize| {

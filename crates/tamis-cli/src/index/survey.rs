@@ -207,10 +207,16 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
         && known.unread.is_none()
         && known.stamp.inode() == now.inode()
         && known.stamp.size() < now.size();
+    if let Some(why) = &known.unread {
+        // One that failed is tried again, whatever it looks like.
+        let holds = unchanged || moved || !is_renamed && known.stamp.is_racy();
+        return if holds {
+            Freshness::Unread(why.clone())
+        } else {
+            Freshness::Stale("changed since it was indexed")
+        };
+    }
     if unchanged || moved {
-        if let Some(why) = &known.unread {
-            return Freshness::Unread(why.clone());
-        }
         if known.stamp.is_racy() && !known.grows {
             return Freshness::Stale("being written when it was indexed");
         }

@@ -24,6 +24,9 @@ use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
 use tamis_records::scan::{self, Remarks, Scanned, Task, Text};
 
+/// Text of a file that is read before what it holds is written: filters wait in memory until then.
+const AT_ONCE: u64 = 1 << 30;
+
 /// What is to be done, and how.
 pub(crate) struct Job<'a> {
     pub(crate) specs: &'a [KeySpec],
@@ -47,6 +50,8 @@ pub(crate) struct Report {
     /// Read, and found to be what they were.
     pub(crate) compared: usize,
     pub(crate) gone: usize,
+    /// Filters that were damaged, and are made again.
+    pub(crate) damaged: usize,
     /// Could not be read.
     pub(crate) unread: usize,
     /// Files that were being written, and one of them.
@@ -57,6 +62,8 @@ pub(crate) struct Report {
     pub(crate) bytes_read: u64,
     /// Whether it was asked to stop before all was read.
     pub(crate) is_stopped: bool,
+    /// Whether some files have more text than is read at once, so that they have to be visited again.
+    pub(crate) has_more: bool,
 }
 
 /// Remarks of all files on one spec.
@@ -106,6 +113,8 @@ struct Outcome {
     filters: Vec<EntryFilters>,
     remarks: Vec<Remarks>,
     how: How,
+    /// Whether it has more text, which the next visit reads.
+    is_part: bool,
 }
 
 /// How that was found out.
@@ -135,8 +144,9 @@ pub(crate) fn update(
     job: &Job,
 ) -> Result<Report> {
     let old = std::mem::take(&mut table.files);
-    let steps = steps(&old, survey, reuses, writer, job);
+    let (steps, damaged) = steps(&old, survey, reuses, writer, job);
     let mut report = Report {
+        damaged,
         gone: survey.gone.len(),
         remarks: job.specs.iter().map(|_| Total::default()).collect(),
         ..Report::default()
@@ -183,7 +193,8 @@ pub(crate) fn update(
     Ok(report)
 }
 
-fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Job) -> Vec<Step> {
+/// What is done about each file, and how many damaged filters are made again.
+fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Job) -> (Vec<Step>, usize) {
     let is_damaged = |at: At| match writer.parts.entry(at) {
         None => true,
         Some(entry) => {
@@ -192,14 +203,20 @@ fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Jo
         }
     };
     let mut first = HashMap::new();
+    let mut damaged = 0;
     let mut step = |(number, file): (usize, &Surveyed)| {
-        let is_sound = |known: &usize| {
-            let segments = &old[*known].segments;
-            !segments.iter().any(|segment| is_damaged(segment.filters))
+        let mut is_sound = |known: &usize| {
+            let segments = old[*known].segments.iter();
+            let broken = segments.filter(|segment| is_damaged(segment.filters)).count();
+            damaged += broken;
+            broken == 0
         };
         let known = file.known.filter(|known| reuses && is_sound(known));
         let step = match (known, &file.state) {
             (Some(known), Freshness::Fresh) if !job.verify => return Step::Keep(known),
+            (Some(known), Freshness::Unread(_)) if !old[known].stamp.is_racy() => {
+                return Step::Keep(known);
+            }
             (Some(known), Freshness::Grown) if scan::can_be_continued(job.specs) => {
                 Step::Continue(known)
             }
@@ -220,7 +237,8 @@ fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Jo
             }
         }
     };
-    survey.files.iter().enumerate().map(&mut step).collect()
+    let steps = survey.files.iter().enumerate().map(&mut step).collect();
+    (steps, damaged)
 }
 
 /// How many steps still need each known file.
@@ -277,14 +295,16 @@ fn keep(listed: &Listed, known: &Known) -> Outcome {
         filters: Vec::new(),
         remarks: Vec::new(),
         how: How::Kept,
+        is_part: false,
     }
 }
 
-/// A file that can't be read may hold any key.
+/// A file that can't be read may hold any key. The next run tries again.
 fn failed(listed: &Listed, cause: &io::Error) -> Outcome {
     Outcome {
         known: Known {
             unread: Some(cause.to_string()),
+            stamp: Stamp::of(&listed.metadata).racy(),
             ..unknown(listed)
         },
         kept: 0,
@@ -292,6 +312,7 @@ fn failed(listed: &Listed, cause: &io::Error) -> Outcome {
         filters: Vec::new(),
         remarks: Vec::new(),
         how: How::Failed,
+        is_part: false,
     }
 }
 
@@ -367,7 +388,8 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
             && ends(&reading.file, known.whole).is_ok_and(|ends| ends == known.ends)
     });
     let (kept, from) = before.map_or((0, 0), |known| resume(known, reading.stamp.size()));
-    let size = reading.stamp.size();
+    let all = reading.stamp.size();
+    let size = all.min(from.saturating_add(AT_ONCE));
     let file = reading.file.try_clone()?;
     let text = match before {
         None => Text::of(&listed.place, file, size, job.progress),
@@ -416,15 +438,21 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         Err(error) => return Err(error.cause),
     };
     let Scanned { remarks, whole, entrances } = scanned;
-    let whole = if kind.is_plain() {
-        kind.offset_in_file(from + whole)
+    let (whole, is_part) = if kind.is_plain() {
+        (kind.offset_in_file(from + whole), size < all)
     } else {
-        size
+        (all, false)
     };
+    let stamp = reading.end(listed)?;
     let known = Known {
-        stamp: reading.end(listed)?,
+        // As if the rest was appended afterwards.
+        stamp: if is_part {
+            Stamp::new(size, stamp.modified(), stamp.changed(), stamp.inode()).racy()
+        } else {
+            stamp
+        },
         links: reading.links,
-        grows: before.is_some(),
+        grows: before.is_some() || is_part,
         kind,
         whole,
         ends: ends(&reading.file, whole)?,
@@ -438,6 +466,7 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         filters,
         remarks,
         how: if before.is_some() { How::Continued } else { How::Read },
+        is_part,
     }))
 }
 
@@ -567,6 +596,7 @@ impl Report {
         let path = &file.shown;
         let text: u64 = outcome.segments.iter().map(|segment| segment.bytes).sum();
         self.bytes_read += text;
+        self.has_more |= outcome.is_part;
         match outcome.how {
             How::Kept => self.renamed += usize::from(file.is_renamed),
             How::Compared => self.compared += 1,

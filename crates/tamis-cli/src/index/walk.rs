@@ -88,6 +88,13 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
     Ok(found)
 }
 
+impl Choice {
+    /// Whether its globs are globs.
+    pub(crate) fn check(&self) -> Result<()> {
+        globs(Path::new("/"), self).map(drop)
+    }
+}
+
 /// The files that are chosen. Of a folder, what is excluded is left out; of the rest, files that are not included.
 fn globs(root: &Path, choice: &Choice) -> Result<Override> {
     let mut globs = OverrideBuilder::new(root);
@@ -160,7 +167,7 @@ impl Walk<'_> {
                 Ok(entry) => entry,
                 Err(error) => {
                     let path = error_path(&error).unwrap_or_else(|| self.root.to_owned());
-                    let cause = error.into_io_error();
+                    let cause = error.into_io_error().map(plain);
                     // What went away while the folder was read is no more to be found than if it had gone before.
                     if let Some(cause) = cause.filter(|e| !super::is_gone(e) || path == self.root) {
                         errors.push((self.number, self.inside(&path), cause));
@@ -197,6 +204,13 @@ impl Walk<'_> {
     fn inside(&self, path: &Path) -> PathBuf {
         path.strip_prefix(self.root).unwrap_or(path).to_owned()
     }
+}
+
+/// Without the path, which is told with it.
+fn plain(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<walkdir::Error>());
+    let inner = inner.and_then(|inner| inner.io_error()?.raw_os_error());
+    inner.map_or(error, io::Error::from_raw_os_error)
 }
 
 fn error_path(error: &ignore::Error) -> Option<PathBuf> {

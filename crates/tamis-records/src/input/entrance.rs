@@ -36,29 +36,83 @@ pub struct Entrance {
     pub at: u64,
     /// The offset of the text that begins there.
     pub text: u64,
-    /// What else is needed, where it is in the middle of deflated data.
+    /// What else is needed, where no member begins.
     pub(super) inside: Option<Inside>,
 }
 
+/// What it takes to begin where no member does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Inside {
-    /// The bit of the byte, from the least significant one.
-    bit: u8,
-    /// The text before, as zstd packs it.
-    window: Vec<u8>,
+pub(super) enum Inside {
+    Gzip {
+        /// The bit of the byte, from the least significant one.
+        bit: u8,
+        /// The text before, as zstd packs it.
+        window: Vec<u8>,
+    },
+    Xz(XzBlock),
+}
+
+/// A block in a stream of xz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct XzBlock {
+    /// The stream's flags and their checksum, from its header.
+    pub(super) flags: [u8; 6],
+    /// Text from here to the end of the stream.
+    pub(super) text: u64,
+    /// Bytes from here to the stream's index.
+    pub(super) packed: u64,
+    /// Bytes of the index and the footer.
+    pub(super) index: u64,
 }
 
 impl Inside {
-    pub(super) fn new(bit: u8, window: &[u8]) -> io::Result<Self> {
-        let window = zstd::bulk::compress(window, 6)?;
-        Ok(Self { bit, window })
+    pub(super) fn gzip(bit: u8, window: &[u8]) -> io::Result<Self> {
+        let window = zstd::bulk::compress(window, 3)?;
+        Ok(Self::Gzip { bit, window })
     }
 
-    /// The bit, and the text before.
-    pub(super) fn unpack(&self) -> io::Result<(u8, Vec<u8>)> {
-        let window = zstd::bulk::decompress(&self.window, WINDOW)?;
-        Ok((self.bit, window))
+    /// As bytes to store; the first one tells which.
+    fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Gzip { bit, window } => [&[*bit], &window[..]].concat(),
+            Self::Xz(block) => {
+                let lengths = [block.text, block.packed, block.index];
+                let lengths = lengths.map(u64::to_le_bytes);
+                [&[XZ], &block.flags[..], lengths.as_flattened()].concat()
+            }
+        }
     }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (tag, rest) = bytes.split_first()?;
+        Some(match *tag {
+            bit @ 0..8 => Self::Gzip {
+                bit,
+                window: rest.to_vec(),
+            },
+            XZ => {
+                let (flags, rest) = rest.split_first_chunk()?;
+                let ([text, packed, index], []) = rest.as_chunks() else {
+                    return None;
+                };
+                Self::Xz(XzBlock {
+                    flags: *flags,
+                    text: u64::from_le_bytes(*text),
+                    packed: u64::from_le_bytes(*packed),
+                    index: u64::from_le_bytes(*index),
+                })
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// What the bytes of a block of xz begin with.
+const XZ: u8 = 8;
+
+/// The text before a place in deflated data.
+pub(super) fn unpack_window(window: &[u8]) -> io::Result<Vec<u8>> {
+    zstd::bulk::decompress(window, WINDOW)
 }
 
 impl Entrance {
@@ -67,24 +121,11 @@ impl Entrance {
         Self { at, text, inside }
     }
 
-    /// Memory that it takes, roughly the length of its bytes.
-    pub fn size(&self) -> usize {
-        16 + self
-            .inside
-            .as_ref()
-            .map_or(0, |inside| 1 + inside.window.len())
-    }
-
-    /// As bytes to store: 16, or a few thousand for a place in the middle of deflated data.
+    /// As bytes to store: 16, some more for a block of xz, or a few thousand for a place in the middle of deflated data.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.size());
-        bytes.extend(self.at.to_le_bytes());
-        bytes.extend(self.text.to_le_bytes());
-        if let Some(inside) = &self.inside {
-            bytes.push(inside.bit);
-            bytes.extend(&inside.window);
-        }
-        bytes
+        let inside = self.inside.as_ref().map_or_else(Vec::new, Inside::to_bytes);
+        let (at, text) = (self.at.to_le_bytes(), self.text.to_le_bytes());
+        [&at[..], &text, &inside].concat()
     }
 
     /// From bytes that [`to_bytes`](Self::to_bytes) gave; nothing from others.
@@ -93,11 +134,7 @@ impl Entrance {
         let (text, rest) = rest.split_first_chunk()?;
         let inside = match rest {
             [] => None,
-            [bit @ 0..8, window @ ..] => Some(Inside {
-                bit: *bit,
-                window: window.to_vec(),
-            }),
-            _ => return None,
+            rest => Some(Inside::from_bytes(rest)?),
         };
         Some(Self {
             at: u64::from_le_bytes(*at),

@@ -3,9 +3,11 @@
 //! Zeros between members and behind them are padding, as tapes and block devices leave it. Anything else that does not
 //! begin like a member is an error, but one of what follows: the members before it are whole.
 
-use super::entrance::{Entrance, Inside};
+use super::entrance::{Entrance, Inside, XzBlock, unpack_window};
 use super::inflate::GzipDecoder;
-use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes};
+use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes, xz};
+use liblzma::bufread::XzDecoder;
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -66,13 +68,16 @@ struct Notes {
     last: u64,
     /// Bytes of all windows.
     windows: u64,
+    /// Entrances that are still to be passed.
+    known: VecDeque<Entrance>,
     found: Vec<Entrance>,
 }
 
 impl Notes {
-    fn new(spacing: Spacing) -> Self {
+    fn new(spacing: Spacing, known: Vec<Entrance>) -> Self {
         Self {
             spacing,
+            known: known.into(),
             text: 0,
             last: 0,
             windows: 0,
@@ -80,11 +85,23 @@ impl Notes {
         }
     }
 
-    /// A member begins at this byte.
-    fn note(&mut self, at: u64) {
-        if self.text - self.last >= self.spacing.text {
-            self.last = self.text;
-            self.found.push(Entrance::new(at, self.text));
+    /// More text was given.
+    fn pass(&mut self, count: usize) {
+        self.text += count as u64;
+        let text = self.text;
+        let is_passed = |known: &Entrance| known.text <= text;
+        while self.known.front().is_some_and(is_passed)
+            && let Some(entrance) = self.known.pop_front()
+        {
+            self.note(entrance);
+        }
+    }
+
+    /// Keeps an entrance, if it is far enough from the last one.
+    fn note(&mut self, entrance: Entrance) {
+        if entrance.text >= self.last + self.spacing.text {
+            self.last = entrance.text;
+            self.found.push(entrance);
         }
     }
 
@@ -95,13 +112,13 @@ impl Notes {
 
     /// A block begins at this bit, counted from the file's beginning.
     fn note_inside(&mut self, at: u64, window: &[u8]) -> io::Result<()> {
-        let inside = Inside::new((at % 8) as u8, window)?;
+        let inside = Inside::gzip((at % 8) as u8, window)?;
         let entrance = Entrance {
             inside: Some(inside),
             ..Entrance::new(at / 8, self.text)
         };
         self.last = self.text;
-        self.windows += entrance.size() as u64;
+        self.windows += entrance.to_bytes().len() as u64;
         self.found.push(entrance);
         Ok(())
     }
@@ -129,10 +146,11 @@ impl<R: Read> Members<R> {
         let source = Source::new(Vec::new(), source);
         let member = match &entrance.inside {
             None => Member::begin(compression, source)?,
-            Some(inside) => {
-                let (bit, window) = inside.unpack()?;
-                Member::Gzip(GzipDecoder::enter(source, bit, &window)?)
+            Some(Inside::Gzip { bit, window }) => {
+                let window = unpack_window(window)?;
+                Member::Gzip(GzipDecoder::enter(source, *bit, &window)?)
             }
+            Some(Inside::Xz(block)) => Member::XzBlocks(XzBlocks::enter(source, block)?),
         };
         Ok(Self::inside(compression, member))
     }
@@ -145,9 +163,9 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// The same, and notes entrances from now on.
-    pub(super) fn noting(mut self, spacing: Spacing) -> Self {
-        self.notes = Some(Notes::new(spacing));
+    /// The same, and notes entrances from now on. Some `known` ones can only be seen from the file's end.
+    pub(super) fn noting(mut self, spacing: Spacing, known: Vec<Entrance>) -> Self {
+        self.notes = Some(Notes::new(spacing, known));
         self
     }
 
@@ -167,7 +185,7 @@ impl<R: Read> Members<R> {
         if Compression::of(&first) == self.compression {
             source.put_back(first);
             if let Some(notes) = &mut self.notes {
-                notes.note(source.position);
+                notes.note(Entrance::new(source.position, notes.text));
             }
             return Member::begin(self.compression, source).map(Some);
         }
@@ -196,7 +214,7 @@ impl<R: Read> Read for Members<R> {
                 }
             }
             match std::mem::replace(&mut self.state, Stage::Ended) {
-                Stage::Inside(member) => self.state = Stage::Between(member.into_source()),
+                Stage::Inside(member) => self.state = Stage::Between(member.into_source()?),
                 Stage::Between(source) => match self.next(source)? {
                     Some(member) => self.state = Stage::Inside(Box::new(member)),
                     None => return Ok(0),
@@ -279,7 +297,8 @@ enum Member<R> {
     Gzip(GzipDecoder<Source<R>>),
     Zstd(zstd::Decoder<'static, Source<R>>),
     Bzip2(bzip2::bufread::BzDecoder<Source<R>>),
-    Xz(liblzma::bufread::XzDecoder<Source<R>>),
+    Xz(XzDecoder<Source<R>>),
+    XzBlocks(XzBlocks<R>),
 }
 
 impl<R: Read> Member<R> {
@@ -293,10 +312,7 @@ impl<R: Read> Member<R> {
                 Self::Zstd(decoder)
             }
             Compression::Bzip2 => Self::Bzip2(bzip2::bufread::BzDecoder::new(source)),
-            Compression::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(1 << WINDOW_LOG, 0)?;
-                Self::Xz(liblzma::bufread::XzDecoder::new_stream(source, stream))
-            }
+            Compression::Xz => Self::Xz(xz_decoder(source)?),
         })
     }
 
@@ -305,7 +321,7 @@ impl<R: Read> Member<R> {
         let count = match self {
             Self::Gzip(decoder) if notes.wants_inside(decoder.source().position) => {
                 let (count, block) = decoder.read_to_block(into)?;
-                notes.text += count as u64;
+                notes.pass(count);
                 if let Some(block) = block {
                     let at = decoder.source().position * 8 - block.bits_ahead;
                     notes.note_inside(at, &block.window)?;
@@ -314,17 +330,18 @@ impl<R: Read> Member<R> {
             }
             _ => self.read(into)?,
         };
-        notes.text += count as u64;
+        notes.pass(count);
         Ok(count)
     }
 
-    fn into_source(self) -> Source<R> {
-        match self {
+    fn into_source(self) -> io::Result<Source<R>> {
+        Ok(match self {
             Self::Gzip(decoder) => decoder.into_inner(),
             Self::Zstd(decoder) => decoder.finish(),
             Self::Bzip2(decoder) => decoder.into_inner(),
             Self::Xz(decoder) => decoder.into_inner(),
-        }
+            Self::XzBlocks(blocks) => blocks.into_source()?,
+        })
     }
 }
 
@@ -335,6 +352,59 @@ impl<R: Read> Read for Member<R> {
             Self::Zstd(decoder) => decoder.read(into),
             Self::Bzip2(decoder) => decoder.read(into),
             Self::Xz(decoder) => decoder.read(into),
+            Self::XzBlocks(blocks) => blocks.read(into),
+        }
+    }
+}
+
+fn xz_decoder<R: BufRead>(source: R) -> io::Result<XzDecoder<R>> {
+    let stream = liblzma::stream::Stream::new_stream_decoder(1 << WINDOW_LOG, 0)?;
+    Ok(XzDecoder::new_stream(source, stream))
+}
+
+/// The last blocks of a stream.
+struct XzBlocks<R> {
+    decoder: XzDecoder<io::Take<Source<R>>>,
+    /// Text that is left of them.
+    text: u64,
+    /// Bytes behind them that belong to the stream.
+    index: u64,
+}
+
+impl<R: Read> XzBlocks<R> {
+    fn enter(mut source: Source<R>, block: &XzBlock) -> io::Result<Self> {
+        source.ahead = xz::header(block);
+        let packed = block.packed.saturating_add(source.ahead.len() as u64);
+        Ok(Self {
+            decoder: xz_decoder(source.take(packed))?,
+            text: block.text,
+            index: block.index,
+        })
+    }
+
+    /// The source behind the stream.
+    fn into_source(self) -> io::Result<Source<R>> {
+        let mut packed = self.decoder.into_inner();
+        io::copy(&mut packed, &mut io::sink())?;
+        let mut index = packed.into_inner().take(self.index);
+        match io::copy(&mut index, &mut io::sink())? {
+            read if read < self.index => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(index.into_inner()),
+        }
+    }
+}
+
+impl<R: Read> Read for XzBlocks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let limit = self.text.min(into.len() as u64) as usize;
+        if limit == 0 {
+            return Ok(0);
+        }
+        let count = self.decoder.read(&mut into[..limit])?;
+        self.text -= count as u64;
+        match count {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::entrance::Entrance;
 use super::members::{Members, Spacing};
-use super::{Compression, Counted, InputError, Left, first_bytes};
+use super::{Compression, Counted, InputError, Left, first_bytes, xz};
 use crate::formats::{self, FileKind};
 use crate::progress::Progress;
 use encoding_rs_io::{DecodeReaderBytes, DecodeReaderBytesBuilder};
@@ -150,13 +150,13 @@ impl TextReader {
         })
     }
 
-    /// Reads an open file that was not read before.
+    /// Reads an open file, from its beginning; it must be one that can be sought in.
     pub fn new(file: File, progress: &Arc<Progress>) -> io::Result<Self> {
         Self::with_spacing(file, Spacing::default(), progress)
     }
 
     pub(crate) fn with_spacing(
-        file: File,
+        mut file: File,
         spacing: Spacing,
         progress: &Arc<Progress>,
     ) -> io::Result<Self> {
@@ -164,17 +164,22 @@ impl TextReader {
         if metadata.is_dir() {
             return Err(Left::Folder.into());
         }
-        let mut source = Counted {
+        let first = first_bytes(&mut file, Compression::undecided)?;
+        let compression = Compression::of(&first);
+        file.rewind()?;
+        let blocks = match compression {
+            Compression::Xz => xz::blocks(&mut file)?,
+            _ => Vec::new(),
+        };
+        let source = Counted {
             source: file,
             progress: Arc::clone(progress),
         };
-        let first = first_bytes(&mut source, Compression::undecided)?;
-        let compression = Compression::of(&first);
-        let (ahead, unpacked) = match compression {
-            Compression::None => (first, Unpacked::Plain(source)),
+        let unpacked = match compression {
+            Compression::None => Unpacked::Plain(source),
             _ => {
-                let members = Members::new(compression, first, source)?.noting(spacing);
-                (Vec::new(), Unpacked::Packed(Box::new(members)))
+                let members = Members::new(compression, Vec::new(), source)?;
+                Unpacked::Packed(Box::new(members.noting(spacing, blocks)))
             }
         };
         let mut bytes = Bytes::new(compression, unpacked);
@@ -182,7 +187,7 @@ impl TextReader {
             // As much as a file of that size holds, unless somebody made it to be unpacked for ever.
             bytes.left = MOST_BYTES.max(metadata.len().saturating_mul(MOST_TIMES));
         }
-        bytes.look_ahead(ahead);
+        bytes.look_ahead();
         let encoding = Encoding::of(bytes.ahead.get_ref());
         let mut file_kind = None;
         if !encoding.is_wide() {
@@ -241,8 +246,8 @@ impl TextReader {
         Ok(filled)
     }
 
-    /// Reads so many bytes, or as many as there are.
-    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+    /// Reads so many bytes of text, or as many as there are, and drops them.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         const STEP: u64 = 64 << 10;
         let mut buffer = vec![0; bytes.min(STEP) as usize];
         let mut left = bytes;
@@ -354,10 +359,10 @@ impl Bytes {
         }
     }
 
-    /// Reads enough to see what the file is, behind what was read already.
-    fn look_ahead(&mut self, mut ahead: Vec<u8>) {
-        let mut filled = ahead.len();
-        ahead.resize(formats::HEAD, 0);
+    /// Reads enough to see what the file is.
+    fn look_ahead(&mut self) {
+        let mut filled = 0;
+        let mut ahead = vec![0; formats::HEAD];
         while filled < ahead.len() {
             match self.read(&mut ahead[filled..]) {
                 Ok(0) => break,

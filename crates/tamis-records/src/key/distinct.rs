@@ -13,7 +13,7 @@ const REACH: usize = 128;
 /// Keeps keys in the order of their hashes, near enough that sorting them takes one pass.
 pub(crate) struct Distinct {
     recent: Box<[u64; RECENT]>,
-    /// Keys that are not in slots yet. There is room for one more.
+    /// Keys that are not in slots yet.
     pending: Box<[u64; PENDING]>,
     waiting: usize,
     /// Each key is in the slot that the top bits of its hash name, or soon behind it. Zero is a free slot.
@@ -40,21 +40,22 @@ impl Distinct {
         this
     }
 
-    /// Adds a key, if it is to be added. Without branches: no one can guess which keys are new.
-    #[inline(always)]
-    pub(crate) fn add_if(&mut self, is_key: bool, key: u64) {
-        let recent = &mut self.recent[key as usize % RECENT];
-        self.pending[self.waiting % PENDING] = key;
-        self.waiting += usize::from(is_key & (*recent != key));
-        *recent = if is_key { key } else { *recent };
-        if self.waiting == PENDING {
-            self.insert_pending();
+    /// Adds keys. Without branches for each: no one can guess which are new.
+    #[inline]
+    pub(crate) fn add_all(&mut self, keys: &[u64]) {
+        for keys in keys.chunks(PENDING / 2) {
+            if self.waiting + keys.len() > PENDING {
+                self.insert_pending();
+            }
+            let mut waiting = self.waiting;
+            for &key in keys {
+                let recent = &mut self.recent[key as usize % RECENT];
+                self.pending[waiting % PENDING] = key;
+                waiting += usize::from(*recent != key);
+                *recent = key;
+            }
+            self.waiting = waiting;
         }
-    }
-
-    #[inline(always)]
-    pub(crate) fn add(&mut self, key: u64) {
-        self.add_if(true, key);
     }
 
     /// Looks at all slots before it waits for any: they are anywhere in memory.
@@ -180,7 +181,7 @@ mod tests {
         ] {
             let keys: Vec<u64> = (0..keys).map(|i: u64| i.wrapping_mul(step)).collect();
             for _ in 0..3 {
-                keys.iter().for_each(|key| set.add(*key));
+                set.add_all(&keys);
             }
             let expected: BTreeSet<Hash> = keys.iter().map(|key| Hash::from_u64(*key)).collect();
             assert_eq!(set.take(), expected.into_iter().collect::<Vec<_>>());
@@ -196,8 +197,8 @@ mod tests {
             .collect();
         let mut set = Distinct::new();
         for _ in 0..3 {
-            meeting.iter().for_each(|key| set.add(*key));
-            set.add(0);
+            set.add_all(&meeting);
+            set.add_all(&[0]);
         }
         let expected: BTreeSet<u64> = meeting.into_iter().chain([0]).collect();
         let expected: BTreeSet<Hash> = expected.into_iter().map(Hash::from_u64).collect();

@@ -46,7 +46,7 @@ impl KeysOfText {
     /// Adds the keys of whole lines; the last may lack its end.
     pub fn add(&mut self, lines: &[u8]) {
         match &mut self.0 {
-            Finder::Words { keys, form } => Words::new(lines, keys, form).add(),
+            Finder::Words { keys, form } => add_words(lines, keys, form),
             Finder::Trigrams(trigrams) => trigrams.add(lines),
         }
     }
@@ -62,122 +62,195 @@ impl KeysOfText {
 
 /// Bytes looked at together.
 const BLOCK: usize = 64;
+/// Keys of the words that end in a block at most: every other byte is a word, and each may end three phrases.
+const MOST_FOUND: usize = 128;
+const _: () = assert!(MOST_FOUND >= (BLOCK / 2 + 1) * 3);
 
-/// The words of a text, on the way through it.
-struct Words<'a> {
-    text: &'a [u8],
-    keys: &'a mut Distinct,
-    form: &'a mut Vec<u8>,
-    /// The last word, and where it ended.
-    last: Word,
-    end: usize,
-    /// The word before the last, if there is a dot between them.
-    dotted: Option<Word>,
-}
-
-impl<'a> Words<'a> {
-    fn new(text: &'a [u8], keys: &'a mut Distinct, form: &'a mut Vec<u8>) -> Self {
-        Self {
-            text,
-            keys,
-            form,
-            last: Word::new(b""),
-            end: NOWHERE,
-            dotted: None,
+fn add_words(text: &[u8], keys: &mut Distinct, form: &mut Vec<u8>) {
+    let (blocks, rest) = text.as_chunks::<BLOCK>();
+    let mut padded = [0; BLOCK];
+    padded[..rest.len()].copy_from_slice(rest);
+    let mut found = [0; MOST_FOUND];
+    let mut last = Last::NONE;
+    let (mut start, mut before) = (0, 0);
+    for (number, block) in blocks.iter().chain([&padded]).enumerate() {
+        let at = |bits: u64| number * BLOCK + bits.trailing_zeros() as usize;
+        let parts = parts_of_words(block);
+        let shifted = parts << 1 | before;
+        before = parts >> 63;
+        let (mut starts, mut ends) = (parts & !shifted, shifted & !parts);
+        if shifted & 1 == 0 && starts != 0 {
+            start = at(starts);
+            starts &= starts - 1;
         }
-    }
-
-    fn add(&mut self) {
-        let (blocks, rest) = self.text.as_chunks::<BLOCK>();
-        let mut padded = [0; BLOCK];
-        padded[..rest.len()].copy_from_slice(rest);
-        let (mut start, mut before) = (0, 0);
-        for (number, block) in blocks.iter().chain([&padded]).enumerate() {
-            let at = |bits: u64| number * BLOCK + bits.trailing_zeros() as usize;
-            let parts = parts_of_words(block);
-            let shifted = parts << 1 | before;
-            before = parts >> 63;
-            let (mut starts, mut ends) = (parts & !shifted, shifted & !parts);
-            if shifted & 1 == 0 && starts != 0 {
+        let mut count = 0;
+        while ends != 0 {
+            let end = at(ends);
+            ends &= ends - 1;
+            match short_word(text, start, end) {
+                Some(word) => count = last.then(text, word, start, end, &mut found, count),
+                None => last = add_slowly(text, start, end, last, keys, form),
+            }
+            if starts != 0 {
                 start = at(starts);
                 starts &= starts - 1;
             }
-            while ends != 0 {
-                self.add_run(start, at(ends));
-                ends &= ends - 1;
-                if starts != 0 {
-                    start = at(starts);
-                    starts &= starts - 1;
-                }
-            }
         }
-        if before != 0 {
-            self.add_run(start, self.text.len());
-        }
+        keys.add_all(&found[..count]);
     }
-
-    /// A run of ASCII's letters and digits, and of what is beyond ASCII.
-    #[inline(always)]
-    fn add_run(&mut self, start: usize, end: usize) {
-        let length = end - start;
-        if length <= 16
-            && let Some(bytes) = self.text[start..].first_chunk::<16>()
-        {
-            let bytes = u128::from_le_bytes(*bytes);
-            let mask = u128::MAX >> (128 - 8 * length);
-            let bytes = bytes & mask;
-            let both = (bytes >> 64) as u64 | bytes as u64;
-            if both & (0x80 * EACH) == 0 {
-                let form = bytes | (mask & (0x20 * (u128::MAX / 255)));
-                let word = Word::short(form as u64, (form >> 64) as u64, length);
-                return self.add_word(word, start, end);
-            }
-        }
-        self.add_slowly(start, end);
-    }
-
-    #[cold]
-    fn add_slowly(&mut self, start: usize, end: usize) {
-        let run = &self.text[start..end];
-        if run.is_ascii() {
-            self.form.clear();
-            self.form.extend(run.iter().map(|byte| byte | 0x20));
-            let word = Word::new(self.form);
-            return self.add_word(word, start, end);
-        }
-        for_each_word(run, |from, to, form| {
-            self.add_word(Word::new(form), start + from, start + to);
-        });
-    }
-
-    #[inline(always)]
-    fn add_word(&mut self, word: Word, start: usize, end: usize) {
-        self.keys.add(word.key);
-        let mut dotted = None;
-        if start == self.end + 1 {
-            let sign = self.text[self.end];
-            if JOINS[usize::from(sign)] {
-                let (is_key, key) = pair(self.last, sign, word);
-                self.keys.add_if(is_key, key);
-                if sign == b'.' {
-                    dotted = Some(self.last);
-                    if let Some(before) = self.dotted {
-                        let (is_key, key) = triple([before, self.last, word]);
-                        self.keys.add_if(is_key, key);
-                    }
-                }
-            }
-        }
-        (self.last, self.end, self.dotted) = (word, end, dotted);
+    if before != 0 {
+        add_slowly(text, start, text.len(), last, keys, form);
     }
 }
 
-/// Where no word ends.
-const NOWHERE: usize = usize::MAX / 2;
+/// The word that a run is, if it is short, of ASCII, and not at the very end of the text.
+#[inline(always)]
+fn short_word(text: &[u8], start: usize, end: usize) -> Option<Word> {
+    let mask = MASKS.get(end - start)?;
+    let (low, high) = text.get(start..)?.first_chunk::<16>()?.split_at(8);
+    let [low, high] = [low, high].map(|half| u64::from_le_bytes(half.try_into().unwrap_or([0; 8])));
+    let (low, high) = (low & mask.0, high & mask.1);
+    if (low | high) & (0x80 * EACH) != 0 {
+        return None;
+    }
+    let lowered = 0x20 * EACH;
+    let (low, high) = (low | lowered & mask.0, high | lowered & mask.1);
+    Some(Word::short(low, high, end - start))
+}
+
+/// The first bytes of 16, by their number.
+const MASKS: [(u64, u64); 17] = {
+    let mut masks = [(u64::MAX, u64::MAX); 17];
+    let mut length = 0;
+    while length < 16 {
+        let mask = (1u128 << (8 * length)) - 1;
+        masks[length] = (mask as u64, (mask >> 64) as u64);
+        length += 1;
+    }
+    masks
+};
+
+/// A run of any length, with characters beyond ASCII, some of which may end words.
+#[cold]
+fn add_slowly(
+    text: &[u8],
+    start: usize,
+    end: usize,
+    mut last: Last,
+    keys: &mut Distinct,
+    form: &mut Vec<u8>,
+) -> Last {
+    let mut found = [0; 3];
+    let mut add = |word: Word, start: usize, end: usize| {
+        let count = last.then(text, word, start, end, &mut found, 0);
+        keys.add_all(&found[..count]);
+    };
+    let run = &text[start..end];
+    if run.is_ascii() {
+        form.clear();
+        form.extend(run.iter().map(|byte| byte | 0x20));
+        add(Word::new(form), start, end);
+    } else {
+        for_each_word(run, |from, to, form| {
+            add(Word::new(form), start + from, start + to)
+        });
+    }
+    last
+}
+
+/// The last word on the way through a text.
+#[derive(Clone, Copy)]
+struct Last {
+    word: Word,
+    end: usize,
+    /// The word before it, and whether there is just a dot between them.
+    before: Word,
+    is_dotted: bool,
+}
+
+impl Last {
+    const NONE: Self = Self {
+        word: Word::NONE,
+        end: usize::MAX,
+        before: Word::NONE,
+        is_dotted: false,
+    };
+
+    /// Puts the keys of a word, and of the phrases that end with it, into `found`; gives how many there are then.
+    #[inline(always)]
+    fn then<const N: usize>(
+        &mut self,
+        text: &[u8],
+        word: Word,
+        start: usize,
+        end: usize,
+        found: &mut [u64; N],
+        mut count: usize,
+    ) -> usize {
+        let mut add = |is_key: bool, key: u64| {
+            found[count % N] = key;
+            count += usize::from(is_key);
+        };
+        add(true, word.key);
+        let sign = match text.get(self.end) {
+            Some(sign) if start - self.end == 1 => *sign,
+            _ => b' ',
+        };
+        let is_dot = sign == b'.';
+        if JOINS[usize::from(sign)] {
+            let (is_key, key) = pair(self.word, sign, word);
+            add(is_key, key);
+            if is_dot & self.is_dotted {
+                let (is_key, key) = triple([self.before, self.word, word]);
+                add(is_key, key);
+            }
+        }
+        *self = Self {
+            word,
+            end,
+            before: self.word,
+            is_dotted: is_dot,
+        };
+        count
+    }
+}
 
 /// Which bytes may be parts of words: letters and digits and `_`, and all beyond ASCII.
+#[cfg(not(target_arch = "x86_64"))]
+use parts_of_words_anywhere as parts_of_words;
+
+/// The same with instructions that every x86_64 has.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn parts_of_words(block: &[u8; BLOCK]) -> u64 {
+    use std::arch::x86_64::*;
+    let mut parts = 0;
+    for (at, bytes) in block.as_chunks::<16>().0.iter().enumerate() {
+        // SAFETY: SSE2 belongs to the architecture, and the load is of these 16 bytes.
+        let tops = unsafe {
+            let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
+            // Moves what is asked for to the least of all values.
+            let among = |bytes, first: u8, count: i8| {
+                let moved = _mm_add_epi8(bytes, _mm_set1_epi8((0x80 - first) as i8));
+                _mm_cmplt_epi8(moved, _mm_set1_epi8(i8::MIN + count))
+            };
+            let letter = among(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), b'a', 26);
+            let digit = among(bytes, b'0', 10);
+            let line = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'_' as i8));
+            _mm_movemask_epi8(_mm_or_si128(
+                _mm_or_si128(letter, digit),
+                _mm_or_si128(line, bytes),
+            ))
+        };
+        parts |= (tops as u64) << (16 * at);
+    }
+    parts
+}
+
+/// On any processor, eight bytes at a time.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[inline(always)]
+fn parts_of_words_anywhere(block: &[u8; BLOCK]) -> u64 {
     let mut parts = 0;
     for (at, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
         let bytes = u64::from_le_bytes(*bytes);
@@ -245,7 +318,7 @@ impl Trigrams {
             folding.for_each(|character| append_form(character, &mut self.form));
             self.form.extend_from_slice(chunk.invalid());
         }
-        for_each_trigram(&self.form, |key| self.others.add(key));
+        for_each_trigram(&self.form, |key| self.others.add_all(&[key]));
     }
 
     fn take(&mut self) -> Vec<Hash> {
@@ -255,8 +328,8 @@ impl Trigrams {
                 let six = (number as u32) << 6 | bits.trailing_zeros();
                 bits &= bits - 1;
                 let byte = |six: u32| (six & 0x1F | (six & 0x20) << 1 | 0x20) as u8;
-                self.others
-                    .add(trigram(byte(six >> 12), byte(six >> 6), byte(six)));
+                let key = trigram(byte(six >> 12), byte(six >> 6), byte(six));
+                self.others.add_all(&[key]);
             }
         }
         self.others.take()
@@ -277,4 +350,25 @@ pub(crate) fn for_each_trigram(form: &[u8], mut each: impl FnMut(u64)) {
 
 fn trigram(first: u8, second: u8, third: u8) -> u64 {
     u64::from(first) | u64::from(second) << 8 | u64::from(third) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is compiled for some processors finds what runs anywhere.
+    #[test]
+    fn every_path_finds_the_same_words() {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
+        for first in 0..=255u8 {
+            for step in [0, 1, 3, 17, 101] {
+                let byte = |at: usize| first.wrapping_add((step * at) as u8);
+                let block: [u8; BLOCK] = std::array::from_fn(byte);
+                let naive = (0..BLOCK).map(|at| u64::from(is_part(block[at])) << at);
+                let expected = naive.fold(0, |all, bit| all | bit);
+                assert_eq!(parts_of_words_anywhere(&block), expected, "{block:?}");
+                assert_eq!(parts_of_words(&block), expected, "{block:?}");
+            }
+        }
+    }
 }

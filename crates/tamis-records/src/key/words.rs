@@ -68,6 +68,13 @@ pub(crate) struct Word {
 }
 
 impl Word {
+    /// Of no form at all.
+    pub(crate) const NONE: Self = Self {
+        key: 0,
+        is_number: false,
+        is_telling: false,
+    };
+
     /// The word with this form.
     pub(crate) fn new(form: &[u8]) -> Self {
         let (blocks, rest) = form.as_chunks::<16>();
@@ -86,14 +93,13 @@ impl Word {
     /// The word with a form of up to 16 bytes, and zeros behind them; or so far, if it is longer.
     #[inline(always)]
     pub(crate) fn short(low: u64, high: u64, length: usize) -> Self {
-        // Neither letters (bit 6) nor parts of other characters (bit 7).
-        let digits = |bytes: u64| !(bytes | bytes >> 1) & (0x40 * EACH);
-        let among_high = digits(high) & !(u64::MAX << (8 * length.saturating_sub(8).min(7)));
-        let has_digit = digits(low) | among_high != 0;
+        // Bit 4 without bit 6, as letters have it, or bit 7, as other characters have it.
+        let digits = |bytes: u64| bytes << 2 & !(bytes | bytes >> 1) & (0x40 * EACH);
+        let has_digit = digits(low) | digits(high) != 0;
         Self {
             key: mix(low ^ K0, high ^ K1 ^ length as u64),
             is_number: (low as u8).is_ascii_digit(),
-            is_telling: length >= TELLING || (length >= TELLING_WITH_DIGIT && has_digit),
+            is_telling: (length >= TELLING) | (length >= TELLING_WITH_DIGIT) & has_digit,
         }
     }
 }

@@ -55,10 +55,6 @@ impl Shape {
             Self::DayFirst | Self::MonthFirst => LONGEST,
         }
     }
-
-    fn begins_with_digit(self) -> bool {
-        matches!(self, Self::YearFirst | Self::DayFirst)
-    }
 }
 
 impl Stamps {
@@ -77,7 +73,7 @@ impl Stamps {
     #[inline]
     pub(super) fn at_start_as_before(&self, line: &[u8]) -> Option<i64> {
         let hour = self.date.shape.len();
-        if self.date.shape == Shape::None || !self.is_before(line, hour) {
+        if !self.is_before(line, hour) {
             return None;
         }
         let (time, _) = time_of_day(line, hour, self.date.shape)?;
@@ -87,8 +83,19 @@ impl Stamps {
     /// Whether the last date stands before this place.
     #[inline]
     fn is_before(&self, line: &[u8], hour: usize) -> bool {
-        let len = self.date.shape.len();
-        hour >= len && line.get(hour - len..hour) == Some(&self.written[..len])
+        // Of known lengths, which are compared without a loop.
+        fn ends<const N: usize>(line: &[u8], with: &[u8; LONGEST]) -> bool {
+            line.last_chunk::<N>() == with.first_chunk::<N>()
+        }
+        let Some(before) = line.get(..hour) else {
+            return false;
+        };
+        match self.date.shape {
+            Shape::None => false,
+            Shape::NoYear => ends::<7>(before, &self.written),
+            Shape::YearFirst => ends::<11>(before, &self.written),
+            Shape::DayFirst | Shape::MonthFirst => ends::<LONGEST>(before, &self.written),
+        }
     }
 
     /// The first time in a line, and where it stands.
@@ -97,17 +104,19 @@ impl Stamps {
         let mut from = 0;
         while let Some(colon) = memchr(b':', &seen[from..]) {
             let colon = from + colon;
+            from = colon + 1;
             if let Some(found) = colon.checked_sub(2).and_then(|hour| self.at(line, hour)) {
                 return Some(found);
             }
-            from = colon + 1;
         }
         None
     }
 
     /// A date before this place, and a time of day at it.
     fn at(&mut self, line: &[u8], hour: usize) -> Option<(i64, Range<usize>)> {
-        if !line[hour].is_ascii_digit() {
+        // Most colons are told from those of a time by what is around them.
+        let before = *line.get(hour.checked_sub(1)?)?;
+        if !line[hour].is_ascii_digit() || !matches!(before, b' ' | b':' | b'T' | b't' | b'_') {
             return None;
         }
         let date = self.date_before(line, hour)?;
@@ -124,11 +133,12 @@ impl Stamps {
 
     fn date_before(&mut self, line: &[u8], hour: usize) -> Option<Date> {
         let shape = self.date.shape;
+        // It would begin in the middle of a number.
         let is_cut = |shape: Shape| {
-            let before = hour.checked_sub(shape.len() + 1);
-            shape.begins_with_digit() && before.is_some_and(|at| line[at].is_ascii_digit())
+            let start = hour - shape.len();
+            start > 0 && line[start].is_ascii_digit() && line[start - 1].is_ascii_digit()
         };
-        if shape != Shape::None && self.is_before(line, hour) {
+        if self.is_before(line, hour) {
             return (!is_cut(shape)).then_some(self.date);
         }
         let date = new_date(&line[..hour], self.now)?;

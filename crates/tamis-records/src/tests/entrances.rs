@@ -56,9 +56,15 @@ fn bzip2(bytes: &[u8], _: &mut Random) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn xz(bytes: &[u8], _: &mut Random) -> Vec<u8> {
-    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
-    encoder.write_all(bytes).unwrap();
+/// In blocks, as several threads make them.
+fn xz(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let check = [liblzma::stream::Check::Crc64, liblzma::stream::Check::None][random.below(2)];
+    let stream = liblzma::stream::Stream::new_easy_encoder(0, check).unwrap();
+    let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
+    for block in bytes.chunks(1 + random.below(60_000)) {
+        encoder.write_all(block).unwrap();
+        encoder.flush().unwrap();
+    }
     encoder.finish().unwrap()
 }
 
@@ -160,7 +166,8 @@ fn text_is_the_same_from_any_entrance() {
             let part = text(&mut random, len);
             packed.extend(encode(&part, &mut random));
             if random.below(5) == 0 {
-                packed.extend([0; 17]); // padding
+                let padding = [4, 12, 17][random.below(3)]; // xz has multiples of four
+                packed.extend(vec![0; padding]);
             }
             all.extend(part);
         }
@@ -198,6 +205,66 @@ fn long_gzip_members_are_entered_in_the_middle() {
 }
 
 #[test]
+fn blocks_of_xz_are_entered() {
+    let mut random = Random(10);
+    for _ in 0..6 {
+        let parts = [0, 1, 2].map(|_| text(&mut random, 300_000));
+        let mut packed = Vec::new();
+        for part in &parts {
+            let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+            for block in part.chunks(20_000 + random.below(5_000)) {
+                encoder.write_all(block).unwrap();
+                encoder.flush().unwrap();
+            }
+            packed.extend(encoder.finish().unwrap());
+            packed.extend(vec![0; 4 * random.below(3)]);
+        }
+        let all = parts.concat();
+        let file = file(&packed);
+        let (got, kind, entrances, end) = read(&file, CLOSE, &mut random);
+        assert!(got == all && end.is_ok());
+        assert!(entrances.len() >= 30, "{}", entrances.len());
+        check(&file, kind, &entrances, &all, &mut random);
+    }
+}
+
+/// The index is read before anything has proved it.
+#[test]
+fn wrong_indexes_of_xz_do_no_harm() {
+    let mut random = Random(11);
+    let one = text(&mut random, 5_000);
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 0);
+    for block in one.chunks(1_500) {
+        encoder.write_all(block).unwrap();
+        encoder.flush().unwrap();
+    }
+    let whole = encoder.finish().unwrap().repeat(2);
+    let all = one.repeat(2);
+    for _ in 0..3_000 {
+        let mut bytes = whole.clone();
+        for _ in 0..1 + random.below(3) {
+            // Most often in the last index and its footer.
+            let at = bytes.len() - 1 - random.below(bytes.len().min(60));
+            bytes[at] = [0, 0xFF, random.next() as u8][random.below(3)];
+        }
+        bytes.truncate(bytes.len() - random.below(2) * random.below(20));
+        let file = file(&bytes);
+        let (got, kind, entrances, end) = read(&file, CLOSE, &mut random);
+        assert!(end.is_err() || got == all || got == one);
+        for entrance in entrances.iter().rev().take(2) {
+            let _ = rest(&file, kind, Some(entrance), entrance.text);
+        }
+    }
+}
+
+#[test]
+fn readers_can_be_handed_to_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<TextReader>();
+    is_send::<Entrance>();
+}
+
+#[test]
 fn windows_take_no_more_than_their_share() {
     let mut random = Random(3);
     let all = text(&mut random, 3_000_000);
@@ -210,7 +277,7 @@ fn windows_take_no_more_than_their_share() {
             ..CLOSE
         };
         let (_, _, entrances, _) = read(&file(&packed), spacing, &mut random);
-        let sizes: Vec<_> = entrances.iter().map(Entrance::size).collect();
+        let sizes: Vec<_> = entrances.iter().map(|e| e.to_bytes().len()).collect();
         let (sum, last) = (sizes.iter().sum::<usize>(), sizes.last().copied());
         let allowed = packed.len() / share as usize + last.unwrap_or(0);
         assert!(sum <= allowed, "{sum} of {allowed}");
@@ -238,11 +305,11 @@ fn damaged_and_cut_files_end_with_an_error_and_never_a_panic() {
         }
         let damaged = file(&bytes);
         // From the beginning: an error, or true text (the bit meant nothing, or the cut was between members), unless
-        // there is no signature any more, or no checksum, as in these frames of zstd.
+        // there is no signature any more, or no checksum, as in frames of zstd and some streams of xz.
         let mut reader = TextReader::new(again(&damaged), &Arc::default()).unwrap();
         let mut got = Vec::new();
         let end = reader.read_to_end(&mut got);
-        let is_checked = is_cut || compression != Compression::Zstd;
+        let is_checked = is_cut || matches!(compression, Compression::Gzip | Compression::Bzip2);
         if end.is_ok() && is_checked && reader.kind().compression == compression {
             assert!(all.starts_with(&got), "{compression:?}");
         }

@@ -62,6 +62,7 @@ fn times_are_read_as_programs_write_them() {
         ),
         ("Nov 15 2026 05:03:40: %ASA-6-302013: up", second),
         ("7:M 15 Nov 2026 05:03:40.123 * up", fine),
+        ("7  5 Nov 2026 05:03:40 up", "2026-11-05T05:03:40Z"),
         (
             "10.0.0.1 - - [15/Nov/2026:05:03:40 +0000] \"GET /\" 200",
             second,

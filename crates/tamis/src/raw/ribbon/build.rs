@@ -143,16 +143,11 @@ impl<'a, K: Key> Builder<'a, K> {
             .iter_mut()
             .zip(solutions.zip(codes).skip(begin as usize))
             .collect();
-        for_each(self.threads, slots.chunks_mut(2), |pair| {
-            let filling = pair.iter_mut().map(|((keys, bumped), (_, codes))| {
-                Filling::new(&layer, self.width, keys, codes, bumped)
-            });
-            let bands = fill(filling.collect());
-            for (((keys, bumped), (solution, _)), band) in pair.iter_mut().zip(bands) {
-                band.solve(width, solution);
-                self.done
-                    .fetch_add((keys.len() - bumped.len()) as u64, Relaxed);
-            }
+        for_each(self.threads, slots.iter_mut(), |slot| {
+            let ((keys, bumped), (solution, codes)) = slot;
+            fill(&layer, self.width, keys, codes, bumped).solve(width, solution);
+            self.done
+                .fetch_add((keys.len() - bumped.len()) as u64, Relaxed);
         });
         for (_, bumped) in &shards {
             self.bumped.extend_from_slice(bumped);
@@ -259,9 +254,9 @@ pub(super) fn last_layer<K: Key>(
                 Equation::new(&layer, key, width)
             }
         };
+        let equations: Vec<Equation> = rehashed.into_iter().map(equation).collect();
         let mut band = Band::new(rows as usize);
-        let mut inserted = rehashed.into_iter().map(|key| band.insert(equation(key)));
-        if inserted.all(|inserted| !matches!(inserted, Inserted::Failed)) {
+        if band.insert_all(&equations, &mut Vec::new()) {
             return Ok((band, rows, seed));
         }
     }
@@ -298,149 +293,62 @@ impl Equation {
     }
 }
 
-/// A shard of a bumping layer while its keys are inserted: bucket by bucket, and each bucket from its end, so that the
-/// keys that fail are those near its start, where the bucket before has used up rows.
-struct Filling<'a, K> {
-    layer: &'a Layer,
+/// Fills a shard of a bumping layer, bucket by bucket, and leaves the keys that are bumped in `bumped`.
+///
+/// The bucket before has used up rows near the start of a bucket, so if not all keys can stay, those are bumped that
+/// start in its first rows, as few as [`BUMP`] allows. To the solution it is no matter in which order keys are
+/// inserted, only which of them: so each stretch of a bucket comes as a whole, the last one first.
+fn fill<K: Key>(
+    layer: &Layer,
     width: u32,
-    band: Band,
-    /// Keys of the buckets to come.
-    rest: &'a [K],
-    codes: &'a mut [u8],
-    bumped: &'a mut Vec<K>,
-    bucket: usize,
-    /// Keys of this bucket, and how many are still to insert.
-    keys: &'a [K],
-    left: usize,
-    /// Start rows in this bucket and the places they took, latest last.
-    taken: Vec<(u64, usize)>,
-}
-
-impl<'a, K: Key> Filling<'a, K> {
-    fn new(
-        layer: &'a Layer,
-        width: u32,
-        sorted: &'a [K],
-        codes: &'a mut [u8],
-        bumped: &'a mut Vec<K>,
-    ) -> Self {
-        let band = Band::new(layer.rows as usize);
-        let mut filling = Self {
-            layer,
-            width,
-            band,
-            rest: sorted,
-            codes,
-            bumped,
-            bucket: 0,
-            keys: &[],
-            left: 0,
-            taken: Vec::new(),
-        };
-        filling.open_bucket();
-        filling
-    }
-
-    fn row_in_bucket(&self, key: K) -> u64 {
-        self.layer.row_in_shard(key.hash()) - self.bucket as u64 * BUCKET
-    }
-
-    fn open_bucket(&mut self) {
-        let size = self
-            .rest
-            .iter()
-            .take_while(|&&hash| self.row_in_bucket(hash) < BUCKET)
-            .count();
-        (self.keys, self.rest) = self.rest.split_at(size);
-        self.left = size;
-        self.taken.clear();
-    }
-
-    fn close_bucket(&mut self) {
-        let end = BUMP[self.codes[self.bucket] as usize];
-        // Equations are reduced only by those inserted before them, so the latest can simply be forgotten.
-        while let Some((_, place)) = self.taken.pop_if(|(row, _)| *row < end) {
-            self.band.coefficients[place] = 0;
-            self.band.fingerprints[place] = 0;
-        }
-        let bumped = self
-            .keys
-            .iter()
-            .take_while(|&&hash| self.row_in_bucket(hash) < end)
-            .count();
-        self.bumped.extend_from_slice(&self.keys[..bumped]);
-        self.bucket += 1;
-    }
-
-    /// The next equation to insert, or `None` at the end of the shard.
-    #[inline(always)]
-    fn next(&mut self) -> Option<Equation> {
-        while self.left == 0 {
-            self.close_bucket();
-            if self.bucket == self.codes.len() {
-                return None;
+    sorted: &[K],
+    codes: &mut [u8],
+    bumped: &mut Vec<K>,
+) -> Band {
+    let mut band = Band::new(layer.rows as usize);
+    let (mut equations, mut taken) = (Vec::new(), Vec::new());
+    let mut rest = sorted;
+    for (bucket, code) in codes.iter_mut().enumerate() {
+        let first = bucket * BUCKET as usize;
+        equations.clear();
+        // Where the keys end that start before the rows of `BUMP`.
+        let mut ends = [0; BUMP.len()];
+        for key in rest {
+            let equation = Equation::new(layer, *key, width);
+            let row = (equation.row - first) as u64;
+            if row >= BUCKET {
+                break;
             }
-            self.open_bucket();
+            for (end, border) in ends.iter_mut().zip(BUMP) {
+                *end += usize::from(row < border);
+            }
+            equations.push(equation);
         }
-        self.left -= 1;
-        Some(Equation::new(self.layer, self.keys[self.left], self.width))
-    }
-
-    /// Takes note of what became of the equation before.
-    #[inline(always)]
-    fn next_after(&mut self, inserted: Inserted) -> Option<Equation> {
-        let row = self.row_in_bucket(self.keys[self.left]);
-        match inserted {
-            Inserted::At(place) => self.taken.push((row, place)),
-            Inserted::Implied => {}
-            Inserted::Failed => {
-                self.codes[self.bucket] = BUMP
-                    .iter()
-                    .position(|&end| row < end)
-                    .expect("a row of the bucket") as u8;
-                self.left = 0;
+        let (keys, others) = rest.split_at(equations.len());
+        rest = others;
+        for stretch in (1..BUMP.len()).rev() {
+            taken.clear();
+            if !band.insert_all(&equations[ends[stretch - 1]..ends[stretch]], &mut taken) {
+                band.forget(&taken);
+                *code = stretch as u8;
+                bumped.extend_from_slice(&keys[..ends[stretch]]);
+                break;
             }
         }
-        self.next()
     }
-
-    fn finish(&mut self, mut next: Option<Equation>) {
-        while let Some(equation) = next {
-            let inserted = self.band.insert(equation);
-            next = self.next_after(inserted);
-        }
-    }
-}
-
-/// Fills one shard, or two in turn, step by step. Each step waits for the one before, so that a core which has
-/// two chains of them to follow needs about two thirds of the time.
-fn fill<K: Key>(mut shards: Vec<Filling<'_, K>>) -> Vec<Band> {
-    if let [a, b] = &mut shards[..] {
-        let (mut in_a, mut in_b) = (a.next(), b.next());
-        while let (Some(equation_a), Some(equation_b)) = (&mut in_a, &mut in_b) {
-            if let Some(inserted) = a.band.step(equation_a) {
-                in_a = a.next_after(inserted);
-            }
-            if let Some(inserted) = b.band.step(equation_b) {
-                in_b = b.next_after(inserted);
-            }
-        }
-        a.finish(in_a);
-        b.finish(in_b);
-    } else {
-        for shard in &mut shards {
-            let first = shard.next();
-            shard.finish(first);
-        }
-    }
-    shards.into_iter().map(|shard| shard.band).collect()
+    band
 }
 
 /// The equations of one shard in echelon form: row `i` holds one whose first chosen row is `i`.
 pub(super) struct Band {
+    rows: Vec<Row>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Row {
     /// Zero where there is no equation.
-    coefficients: Vec<u64>,
-    fingerprints: Vec<u32>,
+    coefficients: u64,
+    fingerprint: u32,
 }
 
 /// What became of an equation.
@@ -452,25 +360,34 @@ enum Inserted {
     Failed,
 }
 
+/// Equations that are reduced in turn. Each step waits for the one before, and a core has time for others meanwhile.
+const LANES: usize = 3;
+
+/// Whether there is another equation for a lane.
+enum Next {
+    Some,
+    None,
+    Failed,
+}
+
 impl Band {
     fn new(rows: usize) -> Self {
         Self {
-            coefficients: vec![0; rows],
-            fingerprints: vec![0; rows],
+            rows: vec![Row::default(); rows],
         }
     }
 
     /// One step of the elimination; `None` if there are more to come.
     #[inline(always)]
     fn step(&mut self, equation: &mut Equation) -> Option<Inserted> {
-        let there = self.coefficients[equation.row];
-        if there == 0 {
-            self.coefficients[equation.row] = equation.coefficients;
-            self.fingerprints[equation.row] = equation.fingerprint;
+        let row = &mut self.rows[equation.row];
+        if row.coefficients == 0 {
+            row.coefficients = equation.coefficients;
+            row.fingerprint = equation.fingerprint;
             return Some(Inserted::At(equation.row));
         }
-        equation.coefficients ^= there;
-        equation.fingerprint ^= self.fingerprints[equation.row];
+        equation.coefficients ^= row.coefficients;
+        equation.fingerprint ^= row.fingerprint;
         if equation.coefficients == 0 {
             return Some(if equation.fingerprint == 0 {
                 Inserted::Implied
@@ -484,12 +401,89 @@ impl Band {
         None
     }
 
+    /// Inserts equations and appends the rows that they took, unless they contradict each other or those before.
+    fn insert_all(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if isa::Isa::best().has(isa::Level::Avx2) {
+            // SAFETY: bmi1 and bmi2 come with that level.
+            return unsafe { self.insert_all_bmi(equations, taken) };
+        }
+        self.insert_all_anywhere(equations, taken)
+    }
+
+    /// With the instructions for shifts by any number that baseline x86_64 lacks.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "bmi1,bmi2")]
+    fn insert_all_bmi(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
+        self.insert_all_anywhere(equations, taken)
+    }
+
     #[inline(always)]
-    fn insert(&mut self, mut equation: Equation) -> Inserted {
-        loop {
-            if let Some(end) = self.step(&mut equation) {
-                return end;
+    fn insert_all_anywhere(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
+        let Some(([a, b, c], mut waiting)) = equations.split_first_chunk::<LANES>() else {
+            return self.insert_each(equations, taken);
+        };
+        // Variables of their own, so that they stay in registers.
+        let (mut a, mut b, mut c) = (*a, *b, *c);
+        let mut next = |inserted: Inserted, lane: &mut Equation| {
+            match inserted {
+                Inserted::At(row) => taken.push(row),
+                Inserted::Implied => {}
+                Inserted::Failed => return Next::Failed,
             }
+            let Some((next, others)) = waiting.split_first() else {
+                return Next::None;
+            };
+            (*lane, waiting) = (*next, others);
+            Next::Some
+        };
+        let left = loop {
+            if let Some(inserted) = self.step(&mut a) {
+                match next(inserted, &mut a) {
+                    Next::Some => {}
+                    Next::None => break [b, c],
+                    Next::Failed => return false,
+                }
+            }
+            if let Some(inserted) = self.step(&mut b) {
+                match next(inserted, &mut b) {
+                    Next::Some => {}
+                    Next::None => break [a, c],
+                    Next::Failed => return false,
+                }
+            }
+            if let Some(inserted) = self.step(&mut c) {
+                match next(inserted, &mut c) {
+                    Next::Some => {}
+                    Next::None => break [a, b],
+                    Next::Failed => return false,
+                }
+            }
+        };
+        self.insert_each(&left, taken)
+    }
+
+    fn insert_each(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
+        for equation in equations {
+            let mut equation = *equation;
+            let inserted = loop {
+                if let Some(inserted) = self.step(&mut equation) {
+                    break inserted;
+                }
+            };
+            match inserted {
+                Inserted::At(row) => taken.push(row),
+                Inserted::Implied => {}
+                Inserted::Failed => return false,
+            }
+        }
+        true
+    }
+
+    /// Takes equations out again. Others are reduced only by those before them, so these must be the latest.
+    fn forget(&mut self, taken: &[usize]) {
+        for row in taken {
+            self.rows[*row] = Row::default();
         }
     }
 
@@ -514,17 +508,13 @@ impl Band {
         // For each column, the 64 rows from the current one on; bit 0 is the current row.
         let mut window = [0u64; 32];
         let window = &mut window[..width];
-        let rows = self
-            .coefficients
-            .chunks(RIBBON as usize)
-            .zip(self.fingerprints.chunks(RIBBON as usize));
-        for (group, (coefficients, fingerprints)) in solution.chunks_mut(width).zip(rows).rev() {
-            for (&coefficients, &fingerprint) in coefficients.iter().zip(fingerprints).rev() {
+        let rows = self.rows.chunks(RIBBON as usize);
+        for (group, rows) in solution.chunks_mut(width).zip(rows).rev() {
+            for row in rows.iter().rev() {
                 for (column, window) in window.iter_mut().enumerate() {
                     *window <<= 1;
-                    *window |= ((*window & coefficients).count_ones() ^ (fingerprint >> column))
-                        as u64
-                        & 1;
+                    let chosen = (*window & row.coefficients).count_ones();
+                    *window |= u64::from((chosen ^ row.fingerprint >> column) & 1);
                 }
             }
             for (word, window) in group.iter_mut().zip(&*window) {

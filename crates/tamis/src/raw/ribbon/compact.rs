@@ -323,16 +323,17 @@ pub(crate) fn build(sorted: &[Hash], width: Width) -> Result<Compact, Error> {
     let table = shape.table(width);
     let mut words: Vec<u64> = builder.code_words().collect();
     words.reserve_exact(table.words() as usize - words.len());
-    let solved = builder.solution().iter().chain(&last);
-    let solved: Vec<u64> = solved.map(|word| u64::from_le(*word)).collect();
-    let (full, rest) = solved.split_at(table.full_groups() as usize * bits);
-    for (group, columns) in full.chunks(bits).enumerate() {
+    let (last, rest) = last.split_at(rows as usize / RIBBON as usize * bits);
+    let groups = builder.solution().chunks(bits).chain(last.chunks(bits));
+    for (group, columns) in groups.enumerate() {
         let narrow = usize::from((group as u64) < table.narrow);
-        words.extend_from_slice(&columns[..bits - narrow]);
+        let columns = &columns[..bits - narrow];
+        words.extend(columns.iter().map(|word| u64::from_le(*word)));
     }
     let begin = words.len();
     words.resize(table.words() as usize, 0);
-    for (column, &value) in rest.iter().enumerate() {
+    for (column, word) in rest.iter().enumerate() {
+        let value = u64::from_le(*word);
         let bit = column * table.rest_rows() as usize;
         let (at, shift) = (begin + bit / 64, bit % 64);
         words[at] |= value << shift;

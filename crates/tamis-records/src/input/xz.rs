@@ -1,0 +1,180 @@
+//! Blocks of xz, which stand in an index behind each stream.
+//!
+//! ```text
+//! stream: header (12 bytes), blocks, index, footer (12 bytes), padding
+//! index:  0, number of blocks, for each its packed and unpacked length, padding, checksum
+//! footer: checksum, length of the index, flags, "YZ"
+//! ```
+//!
+//! Whoever enters a block hands the decoder the stream's header before it. The decoder would compare the index with the
+//! blocks that it saw, so the index is kept from it.
+
+use super::entrance::{Entrance, Inside, XzBlock};
+use std::io::{self, Read, Seek, SeekFrom};
+
+const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
+/// Of the header and of the footer.
+const FRAME: u64 = 12;
+/// A longer index has millions of blocks.
+const LONGEST_INDEX: u64 = 16 << 20;
+
+/// The header of the stream that a block is in.
+pub(super) fn header(block: &XzBlock) -> Vec<u8> {
+    [MAGIC, &block.flags[..]].concat()
+}
+
+/// The beginnings of all blocks; none if the file does not end as one of xz does. It is left at its beginning.
+pub(super) fn blocks(file: &mut (impl Read + Seek)) -> io::Result<Vec<Entrance>> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut streams = Vec::new();
+    while end > 0 {
+        match Stream::before(file, end)? {
+            Found::Padding => end -= 4,
+            Found::Stream(stream) => {
+                end = stream.start;
+                streams.push(stream);
+            }
+            Found::Other => {
+                streams.clear();
+                break;
+            }
+        }
+    }
+    file.rewind()?;
+    let mut entrances = Vec::new();
+    let mut text: u64 = 0;
+    for stream in streams.iter().rev() {
+        stream.add(text, &mut entrances);
+        text = text.saturating_add(stream.text());
+    }
+    Ok(entrances)
+}
+
+struct Stream {
+    start: u64,
+    index: u64,
+    end: u64,
+    flags: [u8; 6],
+    /// The lengths of the blocks, packed and unpacked.
+    blocks: Vec<(u64, u64)>,
+}
+
+enum Found {
+    Stream(Stream),
+    /// Four zeros.
+    Padding,
+    Other,
+}
+
+impl Stream {
+    /// What ends here.
+    fn before(file: &mut (impl Read + Seek), end: u64) -> io::Result<Found> {
+        let mut tail = [0; 4];
+        if end < 4 {
+            return Ok(Found::Other);
+        }
+        read_at(file, end - 4, &mut tail)?;
+        if tail == [0; 4] {
+            return Ok(Found::Padding);
+        }
+        let mut footer = [0; FRAME as usize];
+        if end < 2 * FRAME {
+            return Ok(Found::Other);
+        }
+        read_at(file, end - FRAME, &mut footer)?;
+        let [_, _, _, _, l0, l1, l2, l3, f0, f1, b'Y', b'Z'] = footer else {
+            return Ok(Found::Other);
+        };
+        let index_len = (u64::from(u32::from_le_bytes([l0, l1, l2, l3])) + 1) * 4;
+        let Some(index_start) = (end - FRAME).checked_sub(index_len) else {
+            return Ok(Found::Other);
+        };
+        if index_len > LONGEST_INDEX {
+            return Ok(Found::Other);
+        }
+        let mut index = vec![0; index_len as usize];
+        read_at(file, index_start, &mut index)?;
+        let Some(blocks) = lengths(&index) else {
+            return Ok(Found::Other);
+        };
+        let packed = blocks
+            .iter()
+            .try_fold(FRAME, |sum, block| sum.checked_add(block.0));
+        let Some(start) = packed.and_then(|packed| index_start.checked_sub(packed)) else {
+            return Ok(Found::Other);
+        };
+        let mut header = [0; FRAME as usize];
+        read_at(file, start, &mut header)?;
+        let [magic @ .., a, b, c, d, e, f] = header;
+        let is_same = magic == *MAGIC && [a, b] == [f0, f1];
+        Ok(if is_same {
+            Found::Stream(Self {
+                start,
+                index: index_start,
+                end,
+                flags: [a, b, c, d, e, f],
+                blocks,
+            })
+        } else {
+            Found::Other
+        })
+    }
+
+    fn text(&self) -> u64 {
+        let texts = self.blocks.iter().map(|block| block.1);
+        texts.fold(0, u64::saturating_add)
+    }
+
+    /// Adds its blocks, whose text begins here.
+    fn add(&self, text: u64, entrances: &mut Vec<Entrance>) {
+        let whole = self.text();
+        let (mut at, mut passed) = (self.start + FRAME, 0);
+        for (packed, unpacked) in &self.blocks {
+            let block = XzBlock {
+                flags: self.flags,
+                text: whole - passed,
+                packed: self.index - at,
+                index: self.end - self.index,
+            };
+            let inside = Some(Inside::Xz(block));
+            let text = text.saturating_add(passed);
+            entrances.push(Entrance { at, text, inside });
+            (at, passed) = (at + packed, passed.saturating_add(*unpacked));
+        }
+    }
+}
+
+fn read_at(file: &mut (impl Read + Seek), at: u64, into: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(into)
+}
+
+/// The lengths of the blocks in an index: packed with padding, and unpacked.
+fn lengths(index: &[u8]) -> Option<Vec<(u64, u64)>> {
+    let mut rest = index.strip_prefix(&[0])?;
+    let count = number(&mut rest)?;
+    // Each takes two bytes at least.
+    if count > index.len() as u64 / 2 {
+        return None;
+    }
+    let mut lengths = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let packed = number(&mut rest)?.checked_next_multiple_of(4)?;
+        lengths.push((packed, number(&mut rest)?));
+    }
+    Some(lengths)
+}
+
+/// Seven bits a byte, the lowest first, as long as the eighth is set.
+fn number(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..63).step_by(7) {
+        let (byte, behind) = rest.split_first()?;
+        *rest = behind;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
