@@ -2,7 +2,7 @@
 
 use super::hunt::{Hunt, Tally, TextIndex};
 use super::stretches::Stretches;
-use super::survey::{Freshness, Survey, Surveyed};
+use super::survey::{Freshness, Identity, Survey, Surveyed};
 use super::table::Known;
 use super::watch::Watcher;
 use anyhow::Result;
@@ -12,9 +12,9 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use tamis_records::input::{TextReader, text_from};
 
-/// How far the text of each file has been searched, by device and inode.
+/// How far the text of each file has been searched, by what it is, not by its name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Positions(HashMap<(u64, u64), Position>);
+pub(crate) struct Positions(HashMap<Identity, Position>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {

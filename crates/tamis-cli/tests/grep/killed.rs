@@ -3,7 +3,7 @@
 
 use crate::common::{Sandbox, start};
 use crate::corpus::{Random, Tree};
-use crate::peer::{TREE, assert_same, tamis};
+use crate::peer::{Running, TREE, assert_same, tamis};
 use crate::queries::Syntax;
 use std::fs;
 use std::io::Write;
@@ -153,14 +153,14 @@ fn watching() {
     for moment in 0..MOMENTS {
         let mut command = dir.command("index -q -o ix --watch");
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut watch = start(&mut command);
+        let mut watch = Running(start(&mut command));
         // Changes come until it has made as many calls as it takes, wherever it is then.
         let limit = whole / 2 + whole * moment / MOMENTS;
         let deadline = Instant::now() + Duration::from_secs(120);
         let mut number = 0;
         change(&dir, moment);
-        while calls(&watch).expect("it watches until it is killed") < limit {
-            assert!(watch.try_wait().unwrap().is_none(), "it ended by itself");
+        while calls(&watch.0).expect("it watches until it is killed") < limit {
+            assert!(watch.0.try_wait().unwrap().is_none(), "it ended by itself");
             assert!(Instant::now() < deadline, "{moment}: it does not work");
             number += 1;
             let mut file = fs::File::options()
@@ -172,8 +172,7 @@ fn watching() {
             // A pace for the disk's sake.
             std::thread::sleep(Duration::from_millis(2));
         }
-        watch.kill().unwrap();
-        watch.wait().unwrap();
+        drop(watch);
         is_true_and_goes_on(&dir, "index -q -o ix", moment);
     }
 }

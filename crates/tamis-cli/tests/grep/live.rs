@@ -3,7 +3,7 @@
 
 use crate::common::{Sandbox, start};
 use crate::corpus::Random;
-use crate::peer::{TREE, tamis};
+use crate::peer::{Running, TREE, tamis};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -351,12 +351,12 @@ fn no_line_is_missed_while_the_index_is_watched() {
     dir.ok(&format!("index -q -o ix {TREE}"));
     let mut command = dir.command("index -q -o ix --watch");
     command.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut watch = start(&mut command);
-    let said = read_in_the_background(watch.stderr.take().unwrap());
+    let mut watch = Running(start(&mut command));
+    let said = read_in_the_background(watch.0.stderr.take().unwrap());
     for round in 0..ROUNDS {
         ask(&dir, &writers, round);
         assert!(
-            watch.try_wait().unwrap().is_none(),
+            watch.0.try_wait().unwrap().is_none(),
             "it ended: {}",
             said.lock().unwrap()
         );
@@ -370,8 +370,6 @@ fn no_line_is_missed_while_the_index_is_watched() {
         let info: serde_json::Value = serde_json::from_slice(&info.out).unwrap_or_default();
         info["fresh"] == info["files"] && info["new"] == 0 && info["files"].as_u64() > Some(0)
     });
-    watch.kill().unwrap();
-    watch.wait().unwrap();
 }
 
 /// What a child says, as far as it has said it.

@@ -5,7 +5,7 @@ use crate::corpus::Tree;
 use crate::queries::{Query, Syntax};
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// What the tree is called in its sandbox.
 pub(crate) const TREE: &str = "tree";
@@ -14,6 +14,16 @@ pub(crate) const TREE: &str = "tree";
 pub(crate) fn finish(command: &mut Command) -> Ran {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     Ran::from(start(command).wait_with_output().unwrap())
+}
+
+/// A child that ends with the test, also if that fails.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Runs `tamis` with arguments that may have spaces in them.
