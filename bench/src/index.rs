@@ -1,52 +1,60 @@
-//! `tamis which` and `tamis grep` beside grep: one request's id in a thousand
-//! logs, every tenth of them gzipped.
+//! `tamis index` and `tamis grep` beside rg: sixty questions on a tree of logs,
+//! a third of its files packed.
 //!
-//! Generates the logs, and checks every answer: the file that has the id is
-//! named, and the lines found are those of grep.
+//! Every answer is checked: the lines are those of rg, byte for byte.
 
+use crate::child::{Child, Measured};
 use crate::clock::Rounds;
-use crate::dedup::{Place, Random, build_tamis};
+use crate::corpus::{Packing, Planned, Tree};
+use crate::dedup::{Place, build_tamis};
+use crate::queries::{Query, Syntax, sixty};
 use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-const RATE: f64 = 0.01;
-/// Ids asked in one round, of which a round's time is the mean.
-const ASKED: u64 = 4;
+const SEED: u64 = 29;
+/// A word that is nowhere: to find that out, rg reads everything.
+const NOWHERE: &str = "zzzznowherezzzz";
 
 pub fn run(mut args: Args) -> Result<Suite, String> {
-    let files = args.take("--files", "1000")?;
-    let size = args.take("--size", "2e6")?;
-    let rounds = args.take("--rounds", "5")?;
+    let files = args.take("--files", "5000")?;
+    let bytes = args.take("--bytes", "4e9")?;
+    let rounds = args.take("--rounds", "3")?;
     args.finish()?;
     let tamis = build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")))?;
     // Where logs live, on a disk; after they are written, they are in the page cache.
     let place = Place::make_in(std::env::temp_dir())?;
-    let logs = place.0.join("logs");
-    fs::create_dir(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
-    let (count, bytes) = (number(&files)?, number(&size)?);
-    for file in 0..count {
-        generate(&logs, file, bytes).map_err(|e| format!("{}: {e}", logs.display()))?;
-    }
-    let suite = Logs {
+    // What is printed goes to memory, so that no disk is measured.
+    let printed = Place::make()?;
+    let tree = Tree::new(number(&files)?, number(&bytes)?, SEED);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = tree.write(&place.0.join("tree"), threads);
+    let logs = Logs {
         tamis: &tamis,
         place: &place.0,
-        files: count,
-        bytes,
+        printed: &printed.0,
+        text: text.map_err(|e| format!("{}: {e}", place.0.display()))?,
+        files: tree.files.len(),
+        tree,
     };
-    let rows = suite.compare(number(&rounds)?)?;
+    println!(
+        "{} files, {:.2} GB of text",
+        logs.files,
+        logs.text as f64 / 1e9
+    );
+    let mut rows = logs.building(number(&rounds)?)?;
+    rows.extend(logs.asking(number(&rounds)?)?);
+    rows.extend(logs.changing()?);
     Ok(Suite {
         name: "index".into(),
-        title: "One id in a thousand logs".into(),
+        title: "Sixty questions about a tree of logs".into(),
         command: format!(
-            "cargo run --release --manifest-path bench/Cargo.toml -- index --files {files} --size {size} --rounds {rounds}"
+            "cargo run --release --manifest-path bench/Cargo.toml -- index --files {files} --bytes {bytes} --rounds {rounds}"
         ),
         machine: machine(),
-        peers: vec!["Tamis".into(), "grep".into()],
+        peers: vec!["Tamis".into(), "rg -z".into()],
         rows,
     })
 }
@@ -54,137 +62,331 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
 struct Logs<'a> {
     tamis: &'a Path,
     place: &'a Path,
-    files: u64,
-    bytes: u64,
+    printed: &'a Path,
+    tree: Tree,
+    /// Bytes, unpacked.
+    text: u64,
+    files: usize,
 }
 
+/// The groups of the rows.
+const BUILDING: &str = "building";
+const WARM: &str = "files in the cache";
+const COLD: &str = "files on the disk";
+const LATER: &str = "later";
+
 impl Logs<'_> {
-    fn compare(&self, rounds: u64) -> Result<Vec<Row>, String> {
-        let group = format!("{} logs of {:.0} MB", self.files, self.bytes as f64 / 1e6);
-        let (mut indexing, mut which, mut grep) = (Rounds::new(), Rounds::new(), Rounds::new());
-        // Reading all of it is what indexing has to do at least.
-        let (counted, _) = self.run("sh", &["-c", "grep -rc '' logs && zgrep -c '' logs/*.gz"])?;
-        let (indexed, _) =
-            self.tamis(&["index", "-q", "-o", "ix", "-p", &RATE.to_string(), "logs"])?;
-        indexing.add([indexed, counted].into_iter());
-        let mut others = 0;
-        for round in 0..rounds {
-            let (mut ours, mut theirs, mut ours_found, mut theirs_found) = (0.0, 0.0, 0.0, 0.0);
-            for asked in 0..ASKED {
-                // Of a plain file, which grep finds, too.
-                let file = (round * ASKED + asked) * 7919 % self.files / 10 * 10 + 1;
-                let id = id(file, (asked * 997 + round) % (self.bytes / 200));
-                let (time, candidates) = self.tamis(&["which", "ix", &id])?;
-                ours += time;
-                let (time, files) = self.run("grep", &["-rlF", &id, "logs"])?;
-                theirs += time;
-                if !candidates
-                    .lines()
-                    .any(|candidate| candidate == files.trim())
-                {
-                    return Err(format!("{id} is in {files}, but which said {candidates}"));
-                }
-                others += candidates.lines().count() - 1;
-                let (time, found) = self.tamis(&["grep", "ix", &id])?;
-                ours_found += time;
-                let (time, expected) = self.run("grep", &["-rnF", &id, "logs"])?;
-                theirs_found += time;
-                if found != expected {
-                    return Err(format!("{id}: grep found {expected}, tamis {found}"));
-                }
-            }
-            which.add([ours, theirs].into_iter());
-            grep.add([ours_found, theirs_found].into_iter());
+    /// Processor time, size and memory.
+    fn building(&self, rounds: u64) -> Result<Vec<Row>, String> {
+        let mut rows = Vec::new();
+        let (mut processor, mut wall) = (Rounds::new(), Rounds::new());
+        let (mut peak, mut peak_of_rg) = (0, 0);
+        for _ in 0..rounds {
+            self.forget("word")?;
+            let ours = self.index(&["--key", "word", "tree"], "word")?;
+            let theirs = self.rg(&Query::new("", Syntax::Words, vec![NOWHERE.into()]), "none")?;
+            processor.add([ours.processor, theirs.processor].into_iter());
+            wall.add([ours.wall, theirs.wall].into_iter());
+            (peak, peak_of_rg) = (peak.max(ours.peak), peak_of_rg.max(theirs.peak));
+            println!(
+                "building: {:.2} times rg's processor time, {:.2} times its time, {} MB of memory",
+                ours.processor / theirs.processor,
+                ours.wall / theirs.wall,
+                ours.peak >> 20
+            );
         }
-        let probes = (rounds * ASKED * (self.files - 1)) as f64;
+        let trigrams = self.index(&["--key", "trigram", "tree"], "trigram")?;
+        let absent = processor.medians()[1];
+        println!(
+            "trigrams: {:.2} times rg's processor time",
+            trigrams.processor / absent
+        );
+        rows.push(Row::times(
+            BUILDING,
+            "words, processor time (rg: an absent word)",
+            &processor,
+        ));
+        rows.push(Row::times(
+            BUILDING,
+            "words, time (rg: an absent word)",
+            &wall,
+        ));
+        let mut of_trigrams = Rounds::new();
+        of_trigrams.add([trigrams.processor, absent].into_iter());
+        rows.push(Row::times(
+            BUILDING,
+            "trigrams, processor time (rg: an absent word)",
+            &of_trigrams,
+        ));
+        for (index, what) in [
+            ("word", "index of words, of the text"),
+            ("trigram", "index of trigrams, of the text"),
+        ] {
+            let share = self.size(index)? as f64 / self.text as f64;
+            println!("{what}: {:.2} %", share * 100.0);
+            rows.push(Row::shares(BUILDING, what, vec![share]));
+        }
+        let peak = peak.max(trigrams.peak);
+        rows.push(Row::memory(
+            BUILDING,
+            "memory",
+            vec![peak as f64, peak_of_rg as f64],
+        ));
+        Ok(rows)
+    }
+
+    /// The sixty questions, and of each kind one without the page cache.
+    fn asking(&self, rounds: u64) -> Result<Vec<Row>, String> {
+        let queries = sixty(&self.tree);
+        let mut rounds_of: BTreeMap<usize, Rounds> = BTreeMap::new();
+        let mut tasks: Vec<&str> = Vec::new();
+        let mut worst: f64 = 0.0;
+        let mut missed = 0;
+        println!("of rg's time | task | question");
+        for query in &queries {
+            let task = tasks
+                .iter()
+                .position(|task| *task == query.task)
+                .unwrap_or(tasks.len());
+            if task == tasks.len() {
+                tasks.push(query.task);
+            }
+            let mut best = [f64::INFINITY; 2];
+            for round in 0..rounds {
+                let times = self.ask(query, round)?;
+                best = [best[0].min(times[0]), best[1].min(times[1])];
+                rounds_of
+                    .entry(task)
+                    .or_insert_with(Rounds::new)
+                    .add(times.into_iter());
+            }
+            let share = best[0] / best[1];
+            let over = if share > query.bar {
+                " OVER ITS BAR"
+            } else {
+                ""
+            };
+            missed += usize::from(share > query.bar);
+            worst = worst.max(share);
+            println!("{share:.3} | {} | {query}{over}", query.task);
+        }
+        println!(
+            "{missed} of {} over their bars; the slowest takes {worst:.2} of rg's time",
+            queries.len()
+        );
+        let mut rows: Vec<Row> = (tasks.iter().enumerate())
+            .map(|(number, task)| Row::times(WARM, task, &rounds_of[&number]))
+            .collect();
+        rows.push(Row::shares(
+            WARM,
+            "the slowest of all, of rg's time",
+            vec![worst],
+        ));
+        if drop_caches().is_err() {
+            println!(
+                "the page cache can't be emptied by this user: nothing was measured without it"
+            );
+            return Ok(rows);
+        }
+        for (number, task) in tasks.iter().enumerate() {
+            let query = queries.iter().find(|query| query.task == *task);
+            let mut cold = Rounds::new();
+            let query = query.expect("each task has questions");
+            let list = self.list(query)?;
+            drop_caches()?;
+            let ours = self.tamis(&query.for_tamis(&["word"], &list), "ours")?;
+            drop_caches()?;
+            let theirs = self.rg(query, "theirs")?;
+            cold.add([ours.wall, theirs.wall].into_iter());
+            println!("cold: {:.3} | {task} | {query}", ours.wall / theirs.wall);
+            if number < 6 || *task == "a common word" {
+                rows.push(Row::times(COLD, task, &cold));
+            }
+        }
+        Ok(rows)
+    }
+
+    /// An update, and a rotation of everything.
+    fn changing(&self) -> Result<Vec<Row>, String> {
+        self.forget("word")?;
+        let built = self.index(&["--key", "word", "tree"], "word")?;
+        let idle = self.index(&[], "word")?;
+        // A tenth of the files that are still written.
+        let plain: Vec<&Planned> = (self.tree.files.iter())
+            .filter(|file| file.packing == Packing::Plain)
+            .step_by(10)
+            .collect();
+        for file in &plain {
+            let more = self.text / 100 / plain.len() as u64;
+            let grown = file.grow(&self.place.join("tree"), more);
+            grown.map_err(|e| format!("{}: {e}", file.path.display()))?;
+        }
+        let update = self.index(&[], "word")?;
+        for file in &self.tree.files {
+            let path = self.place.join("tree").join(&file.path);
+            let rotated = rotated(&path);
+            fs::rename(&path, rotated).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        let rotation = self.index(&[], "word")?;
+        let counted = Query::new("-c", Syntax::Words, vec!["FATAL".into()]);
+        self.ask(&counted, 0)?;
+        println!(
+            "update: {:.2} % of the building's time, {} bytes read; rotation: {} bytes read, {} when nothing changed",
+            update.wall / built.wall * 100.0,
+            update.read,
+            rotation.read,
+            idle.read,
+        );
         Ok(vec![
-            Row::times(&group, "which file has an id", &which),
-            Row::times(&group, "the lines with an id", &grep),
-            Row::times(&group, "index (grep: count lines)", &indexing),
             Row::shares(
-                &group,
-                "other files named",
-                vec![others as f64 / probes, 0.0],
+                LATER,
+                "update after 1 % was appended, of the building's time",
+                vec![update.wall / built.wall],
             ),
-            Row::shares(&group, "index size, of the bound", vec![self.size()?]),
+            Row::shares(
+                LATER,
+                "update when nothing changed, of the building's time",
+                vec![idle.wall / built.wall],
+            ),
+            Row::shares(
+                LATER,
+                "update after all files were renamed, of the text read again",
+                vec![rotation.read.saturating_sub(idle.read) as f64 / self.text as f64],
+            ),
         ])
     }
 
-    /// The size of the index as a share of log2(1/p) bits for each distinct
-    /// key of a file, plus the names.
-    fn size(&self) -> Result<f64, String> {
-        let (_, info) = self.tamis(&["info", "--json", "ix"])?;
-        let info: serde_json::Value = serde_json::from_str(&info).map_err(|e| e.to_string())?;
-        let field = |name: &str| info[name].as_f64().ok_or(format!("info has no {name}"));
-        let bound = field("keys")? * (1.0 / RATE).log2() / 8.0 + field("name_bytes")?;
-        println!(
-            "{} keys, index {} bytes, bound {bound:.0} bytes",
-            field("keys")?,
-            field("bytes")?
-        );
-        Ok(field("bytes")? / bound)
-    }
-
-    fn tamis(&self, args: &[&str]) -> Result<(f64, String), String> {
-        self.run(&self.tamis.display().to_string(), args)
-    }
-
-    /// Nanoseconds, and what was printed.
-    fn run(&self, program: &str, args: &[&str]) -> Result<(f64, String), String> {
-        let start = Instant::now();
-        let output = Command::new(program)
-            .args(args)
-            .current_dir(self.place)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|e| format!("{program}: {e}"))?;
-        let time = start.elapsed().as_nanos() as f64;
-        match output.status.success() {
-            true => Ok((time, String::from_utf8_lossy(&output.stdout).into_owned())),
-            false => Err(format!("{program} {args:?} ended with {}", output.status)),
+    /// Nanoseconds of both, in turns; in the first round the answers are compared.
+    fn ask(&self, query: &Query, round: u64) -> Result<[f64; 2], String> {
+        let list = self.list(query)?;
+        let ours = || self.tamis(&query.for_tamis(&["word"], &list), "ours");
+        let theirs = || self.rg(query, "theirs");
+        let (ours, theirs) = match round % 2 {
+            0 => (ours()?, theirs()?),
+            _ => {
+                let theirs = theirs()?;
+                (ours()?, theirs)
+            }
+        };
+        if ours.code != theirs.code {
+            return Err(format!(
+                "{query}: exit {}, but {} of rg",
+                ours.code, theirs.code
+            ));
         }
+        if round == 0 {
+            self.compare(query)?;
+        }
+        Ok([ours.wall, theirs.wall])
+    }
+
+    /// The same lines, in any order: rg's threads print as they find.
+    fn compare(&self, query: &Query) -> Result<(), String> {
+        let read =
+            |name: &str| fs::read(self.printed.join(name)).map_err(|e| format!("{name}: {e}"));
+        let (ours, theirs) = (read("ours")?, read("theirs")?);
+        let sorted = |text: &[u8]| {
+            let mut lines: Vec<Vec<u8>> = text.split(|b| *b == b'\n').map(<[u8]>::to_vec).collect();
+            lines.sort_unstable();
+            lines
+        };
+        if ours == theirs || sorted(&ours) == sorted(&theirs) {
+            return Ok(());
+        }
+        Err(format!(
+            "{query}: {} bytes of lines, but {} of rg",
+            ours.len(),
+            theirs.len()
+        ))
+    }
+
+    /// Where the patterns of a question are, if it reads them from a file.
+    fn list(&self, query: &Query) -> Result<PathBuf, String> {
+        let list = self.printed.join("patterns");
+        if query.from_file {
+            fs::write(&list, query.patterns.join("\n") + "\n").map_err(|e| e.to_string())?;
+        }
+        Ok(list)
+    }
+
+    fn index(&self, args: &[&str], name: &str) -> Result<Measured, String> {
+        let mut all = vec!["index", "-q", "-o", name];
+        all.extend(args);
+        let all: Vec<String> = all.into_iter().map(String::from).collect();
+        self.tamis(&all, "none")
+    }
+
+    fn tamis(&self, args: &[String], printed: &str) -> Result<Measured, String> {
+        self.run(self.tamis, args, printed)
+    }
+
+    fn rg(&self, query: &Query, printed: &str) -> Result<Measured, String> {
+        let args = query.for_rg("tree", &self.printed.join("patterns"));
+        self.run(Path::new("rg"), &args, printed)
+    }
+
+    fn run(&self, program: &Path, args: &[String], printed: &str) -> Result<Measured, String> {
+        let child = Child {
+            program,
+            args,
+            folder: self.place,
+            printed: &self.printed.join(printed),
+        };
+        let ran = child
+            .run()
+            .map_err(|e| format!("{}: {e}", program.display()))?;
+        match ran.code {
+            0 | 1 => Ok(ran),
+            code => Err(format!("{} {args:?} ended with {code}", program.display())),
+        }
+    }
+
+    /// What an index has beside it has its name first.
+    fn files_of(&self, index: &str) -> Result<Vec<PathBuf>, String> {
+        let entries = fs::read_dir(self.place).map_err(|e| e.to_string())?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let named = |path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(index))
+        };
+        Ok(paths.filter(named).collect())
+    }
+
+    fn size(&self, index: &str) -> Result<u64, String> {
+        let of = |path: PathBuf| -> u64 {
+            match fs::read_dir(&path) {
+                Ok(entries) => entries
+                    .filter_map(|entry| Some(entry.ok()?.metadata().ok()?.len()))
+                    .sum(),
+                Err(_) => path.metadata().map_or(0, |data| data.len()),
+            }
+        };
+        Ok(self.files_of(index)?.into_iter().map(of).sum())
+    }
+
+    fn forget(&self, index: &str) -> Result<(), String> {
+        for path in self.files_of(index)? {
+            let removed = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+            removed.map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(())
     }
 }
 
-/// Every line is a request, with an id of its own.
-fn id(file: u64, request: u64) -> String {
-    format!("{:016x}", Random(file << 32 | request).next())
+/// `access.log` becomes `access.log.1`, and `access.log.gz` becomes `access.log.1.gz`.
+fn rotated(path: &Path) -> PathBuf {
+    match path.extension().and_then(|end| end.to_str()) {
+        Some(end @ ("gz" | "zst")) => path.with_extension(format!("1.{end}")),
+        _ => PathBuf::from(format!("{}.1", path.display())),
+    }
 }
 
-fn generate(logs: &Path, file: u64, bytes: u64) -> std::io::Result<()> {
-    const PATHS: [&str; 4] = ["/shop/item", "/cart", "/user/orders", "/search"];
-    let path = logs.join(format!("{file:04}.log"));
-    let mut random = Random(file);
-    let mut out = BufWriter::new(File::create(&path)?);
-    let mut written = 0;
-    for request in 0.. {
-        if written >= bytes {
-            break;
-        }
-        let time = request * 37;
-        let line = format!(
-            "2026-11-15T{:02}:{:02}:{:02}.{:03}Z INFO web-{} [{}] 10.{}.{}.{}:{} GET {}/{} 200 {} ms\n",
-            time / 3_600_000 % 24,
-            time / 60_000 % 60,
-            time / 1_000 % 60,
-            time % 1_000,
-            file % 16,
-            id(file, request),
-            random.below(4),
-            random.below(256),
-            random.below(256),
-            1024 + random.below(60_000),
-            PATHS[random.below(4) as usize],
-            random.below(20_000),
-            random.below(400),
-        );
-        out.write_all(line.as_bytes())?;
-        written += line.len() as u64;
-    }
-    out.flush()?;
-    if file.is_multiple_of(10) {
-        Command::new("gzip").arg(&path).status()?;
-    }
-    Ok(())
+/// Empties the system's cache of pages, if we may.
+fn drop_caches() -> Result<(), String> {
+    // SAFETY: it takes nothing and gives nothing.
+    unsafe { libc::sync() };
+    fs::write("/proc/sys/vm/drop_caches", "3").map_err(|e| format!("drop_caches: {e}"))
 }

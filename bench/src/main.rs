@@ -3,7 +3,11 @@
 //! One file a suite. A suite prints a table of ratios and writes
 //! `bench/results/SUITE.json`; `report` draws `docs/benchmarks.md` from those.
 
+mod child;
 mod clock;
+#[path = "../../crates/tamis-cli/tests/grep/corpus.rs"]
+#[allow(dead_code)] // tests do more with it
+mod corpus;
 mod cuckoo;
 mod dedup;
 mod filters;
@@ -13,6 +17,9 @@ mod growing;
 mod index;
 mod module;
 mod pages;
+#[path = "../../crates/tamis-cli/tests/grep/queries.rs"]
+#[allow(dead_code)]
+mod queries;
 mod redis;
 mod report;
 mod serve;
@@ -37,7 +44,7 @@ suites:
   window [--keys 1e6,1e8] [--longest 1e8]  windows and a blocked filter of the same bytes
   redis [--keys 1e5] [--batch 1e4] [--rounds 9]   filters in Redis
   module [--keys 1e7] [--calls 2e4] [--rounds 9]  BF.* of the module beside SETBIT, GETBIT, SET, GET
-  index [--files 1000] [--size 2e6]        one id in a thousand logs
+  index [--files 5000] [--bytes 4e9] [--rounds 3]   sixty questions about a tree of logs
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
   report [--check]                         docs/benchmarks.md from the results

@@ -689,13 +689,8 @@ impl Counted {
 }
 
 /// Remembers some of the last keys: most words of a log are those of the line before, and need not be sorted out later.
+#[derive(Default)]
 struct Recent(Vec<Option<Hash>>);
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl Recent {
     const SLOTS: usize = 1 << 13;

@@ -2,10 +2,11 @@
 //! the order of the files.
 
 use super::candidates::Candidates;
-use super::follow::Positions;
+use super::positions::Positions;
 use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
-use super::survey::{Freshness, Survey, Surveyed, identity};
+use super::survey::{Freshness, Identity, Survey, Surveyed, identity};
 use super::table::Known;
+use super::walk::Folder;
 use super::{Index, is_gone};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
@@ -104,18 +105,20 @@ pub(crate) struct Tally {
     pub(crate) found: Found,
     pub(crate) statistics: Statistics,
     /// Files that are done, whatever they are called now.
-    handled: HashSet<(u64, u64)>,
+    handled: HashSet<Identity>,
     /// Whether anything was printed, so that the next file's lines are set off from it.
     printed: bool,
 }
 
 impl<'a> Hunt<'a> {
-    /// Searches all files. Those that are renamed meanwhile are found again under their new names.
+    /// Searches all files. Those that are renamed meanwhile are found again under their new names, and so are new
+    /// ones: what they hold may have been moved there from a file that was deleted or cut before it was read.
     pub(crate) fn run(&self, tally: &mut Tally, out: &mut (dyn Write + Send)) -> Result<()> {
         for listing in 0..LISTINGS {
-            let work = self.plan(tally, listing == 0)?;
+            let (work, folders) = self.plan(tally, listing == 0)?;
             let moved = self.search(&work, tally, out)?;
-            if !moved || self.progress.stop.load(Relaxed) {
+            let settled = !moved && folders.iter().all(Folder::is_unchanged);
+            if settled || self.progress.stop.load(Relaxed) {
                 break;
             }
         }
@@ -123,8 +126,9 @@ impl<'a> Hunt<'a> {
     }
 
     /// The files that may have a match and are not done yet, in order. Those that can't have one are done.
-    fn plan(&self, tally: &mut Tally, is_first: bool) -> Result<Vec<Work<'a>>> {
+    fn plan(&self, tally: &mut Tally, is_first: bool) -> Result<(Vec<Work<'a>>, Vec<Folder>)> {
         let mut work = Vec::new();
+        let mut folders = Vec::new();
         let mut places = HashSet::new();
         let mut without_match = HashSet::new();
         for TextIndex { index, specs } in self.indexes {
@@ -135,6 +139,7 @@ impl<'a> Hunt<'a> {
                 }
                 tally.statistics.unlisted += survey.unlisted.len();
             }
+            folders.extend(survey.folders);
             let candidates = self.candidates(index, specs);
             let chosen = Chosen {
                 candidates: &candidates,
@@ -181,7 +186,7 @@ impl<'a> Hunt<'a> {
         } else {
             work.sort_by(|a, b| a.file.shown.cmp(&b.file.shown));
         }
-        Ok(work)
+        Ok((work, folders))
     }
 
     /// One for each spec that narrows the search.

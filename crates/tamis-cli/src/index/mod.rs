@@ -8,6 +8,7 @@ pub(crate) mod follow;
 pub(crate) mod hunt;
 mod key_spec;
 pub(crate) mod parts;
+mod positions;
 pub(crate) mod quiet;
 pub(crate) mod records;
 pub(crate) mod stretches;

@@ -10,12 +10,13 @@
 use super::Index;
 use super::quiet::FileSystems;
 use super::table::Known;
-use super::walk::Listed;
+use super::walk::{Folder, Listed};
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use tamis::index::Stamp;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,6 +33,8 @@ pub(crate) struct Survey {
     pub(crate) unlisted: Vec<(PathBuf, io::Error)>,
     /// Whether a root itself is among them.
     pub(crate) root_missing: bool,
+    /// The folders that were listed.
+    pub(crate) folders: Vec<Folder>,
 }
 
 /// A file that is there now.
@@ -96,22 +99,25 @@ impl Freshness {
 }
 
 impl Surveyed {
-    /// The file that was found, by device and inode.
-    pub(crate) fn identity(&self) -> (u64, u64) {
+    /// The file that was found.
+    pub(crate) fn identity(&self) -> Identity {
         identity(&self.listed.metadata)
     }
 }
 
-/// The device and the inode of a file.
+/// The device and the inode of a file, and when it was made, where the file system knows: the inode of a file that is
+/// deleted goes to the next one that is made.
+pub(crate) type Identity = (u64, u64, Option<SystemTime>);
+
 #[cfg(unix)]
-pub(crate) fn identity(metadata: &Metadata) -> (u64, u64) {
+pub(crate) fn identity(metadata: &Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino())
+    (metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
 #[cfg(not(unix))]
-pub(crate) fn identity(_: &Metadata) -> (u64, u64) {
-    (0, 0)
+pub(crate) fn identity(metadata: &Metadata) -> Identity {
+    (0, 0, metadata.created().ok())
 }
 
 /// How many names a file has.
@@ -200,6 +206,7 @@ impl Survey {
                 .collect(),
             unlisted,
             root_missing,
+            folders: found.folders,
         })
     }
 }

@@ -29,6 +29,28 @@ pub(crate) struct Found {
     pub(crate) errors: Vec<(usize, PathBuf, io::Error)>,
     /// Roots that are folders without any file.
     pub(crate) empty: Vec<usize>,
+    /// All folders that were listed.
+    pub(crate) folders: Vec<Folder>,
+}
+
+/// A folder, and when it had changed last before it was listed.
+pub(crate) struct Folder {
+    path: PathBuf,
+    modified: Option<SystemTime>,
+}
+
+impl Folder {
+    fn of(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            modified: fs::metadata(path).and_then(|folder| folder.modified()).ok(),
+        }
+    }
+
+    /// Whether nothing in it was made, renamed or deleted since.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        Self::of(&self.path).modified == self.modified
+    }
 }
 
 /// A file, and what the system said of it when it was found.
@@ -47,6 +69,7 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
         files: Vec::new(),
         errors: Vec::new(),
         empty: Vec::new(),
+        folders: Vec::new(),
     };
     for (number, root) in roots.iter().enumerate() {
         let mut fail = |cause| found.errors.push((number, PathBuf::new(), cause));
@@ -135,13 +158,13 @@ impl Walk<'_> {
             let mut folders = Vec::new();
             let mut errors = Vec::new();
             self.list_once(&mut files, &mut folders, &mut errors);
-            let unchanged = |(path, before): &(PathBuf, Option<SystemTime>)| {
-                let now = fs::metadata(path).and_then(|folder| folder.modified());
-                let settled = before.is_some_and(|before| before + TICK < began);
-                now.ok() == *before && settled
+            let unchanged = |folder: &Folder| {
+                let settled = folder.modified.is_some_and(|before| before + TICK < began);
+                folder.is_unchanged() && settled
             };
             if folders.iter().all(unchanged) || listings == LISTINGS {
                 found.errors.extend(errors);
+                found.folders.extend(folders);
                 break;
             }
             // What is written in this very tick is seen in the next.
@@ -162,7 +185,7 @@ impl Walk<'_> {
     fn list_once(
         &self,
         files: &mut HashMap<PathBuf, Listed>,
-        folders: &mut Vec<(PathBuf, Option<SystemTime>)>,
+        folders: &mut Vec<Folder>,
         errors: &mut Vec<(usize, PathBuf, io::Error)>,
     ) {
         let mut walk = WalkBuilder::new(self.root);
@@ -186,8 +209,7 @@ impl Walk<'_> {
             };
             let kind = entry.file_type();
             if kind.is_some_and(|kind| kind.is_dir()) {
-                let modified = fs::metadata(entry.path()).and_then(|folder| folder.modified());
-                folders.push((entry.path().to_owned(), modified.ok()));
+                folders.push(Folder::of(entry.path()));
             } else if let Some(metadata) = self.file(&entry) {
                 let file = Listed {
                     root: self.number,

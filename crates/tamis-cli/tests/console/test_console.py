@@ -207,7 +207,7 @@ def run_page(page, home, port, redis):
 
 def test_there_are_examples():
     ran = {page.relative_to(ROOT).as_posix() for page in PAGES if any(kind == "console" for _, kind, _ in blocks(page))}
-    guides = ["crawler", "mail", "backend", "parquet", "pybloomfilter", "recipes"]
+    guides = ["crawler", "logs", "mail", "backend", "parquet", "pybloomfilter", "recipes"]
     assert ran >= {"README.md", "docs/dedup.md", *(f"docs/guides/{guide}.md" for guide in guides)}, ran
 
 
