@@ -296,7 +296,7 @@ impl Args {
                     roots,
                     ..Table::default()
                 };
-                let parts = Parts::open(&self.index, file, &table);
+                let parts = Parts::open(&self.index, *file, &table);
                 (table, parts, specs, rate)
             }
         };

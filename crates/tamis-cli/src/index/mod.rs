@@ -108,7 +108,7 @@ pub(crate) enum Opened {
     Index(Box<Index>),
     /// One that an earlier version made, with what it was of.
     FirstEdition {
-        file: FileIndex,
+        file: Box<FileIndex>,
         roots: Roots,
         specs: Vec<KeySpec>,
         rate: f64,
@@ -181,7 +181,7 @@ impl Index {
             })?;
             let rate = file.rate();
             return Ok(Opened::FirstEdition {
-                file,
+                file: Box::new(file),
                 roots,
                 specs,
                 rate,

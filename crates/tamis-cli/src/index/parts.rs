@@ -9,7 +9,6 @@ use super::table::{At, Table};
 use crate::location::named;
 use anyhow::{Context, Result};
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -264,7 +263,7 @@ impl Writer {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         for file in files {
-            let number = part_number(&self.path, &PathBuf::from(OsString::from(file.file_name())));
+            let number = part_number(&self.path, Path::new(&file.file_name()));
             if number.is_some_and(|number| !table.parts.contains(&number)) {
                 // If it stays, the next run tries again.
                 let _ = fs::remove_file(file.path());

@@ -234,10 +234,8 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
             Freshness::Stale("changed since it was indexed")
         };
     }
-    if unchanged || moved {
-        if known.stamp.is_racy() && !known.grows {
-            return Freshness::Stale("being written when it was indexed");
-        }
+    if (unchanged || moved) && known.stamp.is_racy() && !known.grows {
+        return Freshness::Stale("being written when it was indexed");
     }
     if unchanged {
         if systems.hide_writes(place, &listed.metadata) {
