@@ -295,9 +295,9 @@ impl Args {
             Print::Nothing
         } else if self.json {
             Print::Json
-        } else if self.count {
+        } else if self.count && !self.only_matching {
             Print::Count
-        } else if self.count_matches {
+        } else if self.count || self.count_matches {
             Print::CountMatches
         } else if self.files_with_matches {
             Print::PathWithMatch
@@ -314,7 +314,10 @@ impl Args {
             invert: self.invert_match,
             max_count: self.max_count,
             only_matching: self.only_matching,
-            line_number: self.line_number || self.column || on_terminal && !self.no_line_number,
+            line_number: self.line_number
+                || self.column
+                || self.json
+                || on_terminal && !self.no_line_number,
             column: self.column,
             byte_offset: self.byte_offset,
             with_path: !self.no_filename,
@@ -325,7 +328,7 @@ impl Args {
                 Color::Never => false,
                 Color::Auto => on_terminal && std::env::var_os("NO_COLOR").is_none(),
             },
-            max_columns: self.max_columns,
+            max_columns: self.max_columns.filter(|most| *most > 0),
             max_columns_preview: self.max_columns_preview,
             include_zero: false,
             count_matches: self.stats || self.json,

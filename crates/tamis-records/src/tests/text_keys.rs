@@ -54,7 +54,9 @@ fn phrase(text: &[u8]) -> Option<u64> {
     let part = |number: usize| parts.get(number).map(|part| form(part.as_bytes()));
     let is_number = |form: &[u8]| form[0].is_ascii_digit();
     let is_telling = |form: &[u8]| {
-        form.len() >= 16 || form.len() >= 8 && form.iter().any(|byte| byte.is_ascii_digit())
+        form.len() >= 16
+            || form.len() >= 8 && form.iter().any(|byte| byte.is_ascii_digit())
+            || form.len() >= 5 && form[0].is_ascii_digit()
     };
     let key = |form: &[u8]| Word::new(form).key;
     let joined = |first: u64, sign: &[u8], second: u64| {
