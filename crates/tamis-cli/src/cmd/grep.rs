@@ -312,7 +312,7 @@ impl Args {
             invert: self.invert_match,
             max_count: self.max_count,
             only_matching: self.only_matching,
-            line_number: self.line_number || self.column || on_terminal && !self.no_line_number,
+            line_number: self.line_number || self.column || self.json || on_terminal && !self.no_line_number,
             column: self.column,
             byte_offset: self.byte_offset,
             with_path: !self.no_filename,
