@@ -23,11 +23,17 @@
 //!
 //! # What differs from ripgrep
 //!
-//! - Statistics in JSON count the bytes that were searched: less than the file where stretches were left out.
-//! - Options are what they say, without ripgrep's implications: `column` doesn't turn on `line_number`, JSON has numbers
-//!   of lines only with `line_number`. A command sets both.
-//! - ripgrep before 14 finds a few matches of whole words less, and counts `-m` otherwise with inverted matches; see the
-//!   tests.
+//! Output is that of ripgrep 13 and 15, byte for byte, except where they differ from each other or err:
+//!
+//! - Whole words are ripgrep's since 14. Before, it misses some that don't begin and end with a letter.
+//! - `-m` counts no match in the context of the last one, as ripgrep 13; and at the end of a text without a newline there
+//!   is no empty match to count.
+//! - `\A` is the beginning of the file where places of matches are printed, whatever buffers it is read in.
+//! - No pattern at all matches nothing, so that all lines are inverted matches.
+//! - In the statistics of JSON, bytes searched are those of the stretches.
+//!
+//! Options are what they say, without ripgrep's implications: `column` doesn't turn on `line_number`, and neither does
+//! JSON. A command sets both.
 
 mod filter;
 mod found;

@@ -9,6 +9,7 @@
 mod entrance;
 mod inflate;
 mod members;
+mod notes;
 mod text;
 mod xz;
 
@@ -16,7 +17,7 @@ pub use self::entrance::Entrance;
 pub use self::text::{Encoding, TextKind, TextReader, text_from};
 
 #[cfg(test)]
-pub(crate) use self::members::Spacing;
+pub(crate) use self::notes::Spacing;
 
 use self::members::{Members, Trailing};
 use crate::progress::Progress;

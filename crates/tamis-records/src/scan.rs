@@ -292,7 +292,11 @@ impl Text {
     /// All of a file. Of plain text, `size` bytes.
     pub fn of(name: &Path, file: File, size: u64, progress: &Arc<Progress>) -> io::Result<Self> {
         let reader = TextReader::new(file.try_clone()?, progress)?;
-        let left = if reader.kind().is_plain() { size } else { u64::MAX };
+        let left = if reader.kind().is_plain() {
+            size
+        } else {
+            u64::MAX
+        };
         Ok(Self {
             name: name.display().to_string(),
             file,
@@ -332,7 +336,9 @@ impl Text {
 
     /// Reads until the buffer is full, or the text ends.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, InputError> {
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let most = buffer
+            .len()
+            .min(usize::try_from(self.left).unwrap_or(usize::MAX));
         let filled = self.reader.fill(&mut buffer[..most]);
         let filled = filled.map_err(|cause| self.error(cause))?;
         self.left -= filled as u64;
@@ -368,14 +374,29 @@ pub fn has_sums(
     Ok(text.fill(&mut block[..1])? == 0)
 }
 
+/// What a thread keeps from file to file: making it anew would take longer than to read a small one.
+#[derive(Default)]
+pub struct Buffers {
+    /// For each spec.
+    keys: Vec<Option<Box<KeysOfText>>>,
+    block: Vec<u8>,
+}
+
 /// Reads a file to its end, and gives its segments in order. A file that is not text has one, of no bytes.
+///
+/// The buffers are of the same specs each time.
 pub fn scan(
     mut text: Text,
     task: Task,
     times: &mut LineTimes,
+    buffers: &mut Buffers,
     each: impl FnMut(Segment),
 ) -> Result<Scanned, InputError> {
-    let mut scans: Vec<Scan> = task.specs.iter().enumerate().map(Scan::new).collect();
+    buffers.keys.resize_with(task.specs.len(), || None);
+    let scans = task.specs.iter().zip(&mut buffers.keys).enumerate();
+    let mut scans: Vec<Scan> = scans.map(Scan::new).collect();
+    let block = &mut buffers.block;
+    block.clear();
     let mut tables = Vec::new();
     let mut is_text = false;
     let (file_kind, is_packed) = (text.reader.file_kind(), text.kind().is_packed());
@@ -393,7 +414,14 @@ pub fn scan(
     };
     let mut entrances = Vec::new();
     let whole = if is_text {
-        scan_text(&mut text, &mut scans, &mut sink, times, &mut entrances)?
+        scan_text(
+            &mut text,
+            &mut scans,
+            &mut sink,
+            times,
+            &mut entrances,
+            block,
+        )?
     } else {
         if !tables.is_empty() {
             read_table(&text.name, text.file, task.progress, |table, stopped| {
@@ -403,8 +431,17 @@ pub fn scan(
         sink.finish(&mut scans, &mut Counted::default(), &text.name)?;
         0
     };
+    let remarks = scans
+        .into_iter()
+        .zip(&mut buffers.keys)
+        .map(|(scan, keys)| {
+            if let Maker::Text(used) = scan.way {
+                *keys = Some(used);
+            }
+            scan.remarks
+        });
     Ok(Scanned {
-        remarks: scans.into_iter().map(|scan| scan.remarks).collect(),
+        remarks: remarks.collect(),
         whole,
         entrances,
     })
@@ -443,13 +480,16 @@ enum Maker<'s> {
 }
 
 impl<'s> Scan<'s> {
-    fn new((number, spec): (usize, &'s KeySpec)) -> Self {
+    fn new((number, (spec, used)): (usize, (&'s KeySpec, &mut Option<Box<KeysOfText>>))) -> Self {
         let framing = spec.rule().framing();
         Self {
             number,
             spec,
             way: match spec.text_keys() {
-                Some(keys) => Maker::Text(Box::new(KeysOfText::new(keys))),
+                Some(keys) => Maker::Text(
+                    used.take()
+                        .unwrap_or_else(|| Box::new(KeysOfText::new(keys))),
+                ),
                 None => Maker::Records(Box::new(Keys::new(spec))),
             },
             framing,
@@ -649,13 +689,8 @@ impl Counted {
 }
 
 /// Remembers some of the last keys: most words of a log are those of the line before, and need not be sorted out later.
+#[derive(Default)]
 struct Recent(Vec<Option<Hash>>);
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
 
 impl Recent {
     const SLOTS: usize = 1 << 13;
@@ -680,10 +715,10 @@ fn scan_text<E: FnMut(Segment)>(
     sink: &mut Sink<E>,
     times: &mut LineTimes,
     entrances: &mut Vec<Entrance>,
+    block: &mut Vec<u8>,
 ) -> Result<u64, InputError> {
     let progress = sink.task.progress;
     let mut counted = Counted::default();
-    let mut block = Vec::with_capacity(2 * BLOCK);
     let mut whole = 0;
     let mut any = false;
     loop {

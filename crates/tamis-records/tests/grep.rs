@@ -1,6 +1,11 @@
 //! The same bytes as ripgrep's, for random texts, patterns and options.
 
+// Names of files are bytes here.
+#![cfg(unix)]
+
+use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -289,9 +294,14 @@ fn arguments(patterns: &Patterns, options: &Options) -> Vec<String> {
 }
 
 fn rg(folder: &Path, arguments: &[String], file: &str) -> Output {
+    rg_on(folder, arguments, &[OsStr::new(file)])
+}
+
+fn rg_on(folder: &Path, arguments: &[String], files: &[&OsStr]) -> Output {
     Command::new("rg")
         .args(arguments)
-        .args(["--", file])
+        .arg("--")
+        .args(files)
         .current_dir(folder)
         .output()
         .unwrap_or_else(|error| panic!("rg can't be run ({error}); it comes with `apt-get install ripgrep` or `cargo install ripgrep`"))
@@ -862,4 +872,93 @@ fn some_patterns_have_the_case_of_all() {
         .file(Path::new("f"), stretches.into_iter(), None, &mut out)
         .unwrap();
     assert_eq!(out, b"foo\n");
+}
+
+#[test]
+fn files_with_any_name_are_printed_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [&b"a.log"[..], b"b none.log", b"c \xff.log"].map(OsStr::from_bytes);
+    let texts = [&b"x\nfoo\ny\nz\nfoo\n"[..], b"bar\n", b"foo\nx\n"];
+    for (name, text) in names.iter().zip(texts) {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let (patterns, plain) = foo();
+    let with_path = Options {
+        with_path: true,
+        ..plain
+    };
+    for options in [
+        with_path.clone(),
+        Options {
+            heading: true,
+            ..with_path.clone()
+        },
+        Options {
+            heading: true,
+            null: true,
+            colour: true,
+            ..with_path.clone()
+        },
+        Options {
+            after: 1,
+            ..with_path.clone()
+        },
+        Options {
+            after: 1,
+            heading: true,
+            ..with_path.clone()
+        },
+        Options {
+            print: Print::Count,
+            after: 1,
+            ..with_path.clone()
+        },
+        Options {
+            print: Print::PathWithMatch,
+            heading: true,
+            ..with_path.clone()
+        },
+        Options {
+            print: Print::Json,
+            after: 1,
+            ..with_path.clone()
+        },
+    ] {
+        let matcher = Matcher::new(&patterns).unwrap();
+        let mut search = Search::new(&matcher, &options);
+        let (mut got, mut total) = (Vec::new(), Found::default());
+        for (name, text) in names.iter().zip(texts) {
+            let mut of_file = Vec::new();
+            let stretches = [stretch(text, 0, text.len(), 9)].into_iter();
+            total += search
+                .file(Path::new(name), stretches, None, &mut of_file)
+                .unwrap();
+            if !of_file.is_empty() && !got.is_empty() {
+                got.extend_from_slice(options.between_files());
+            }
+            got.extend(of_file);
+        }
+        assert_eq!(
+            (total.files, total.files_with_match, total.matched_lines),
+            (
+                3,
+                2,
+                if options.print == Print::PathWithMatch {
+                    2
+                } else {
+                    3
+                }
+            )
+        );
+        let mut arguments = arguments(&patterns, &options);
+        arguments.extend(["--sort".into(), "path".into()]);
+        let mut expected = rg_on(folder.path(), &arguments, &names).stdout;
+        if options.print == Print::Json {
+            // The summary is compared elsewhere; ripgrep 13 doesn't count the file without a match.
+            let summary = memchr::memmem::rfind(&expected, b"{\"data\"").unwrap();
+            expected.truncate(summary);
+        }
+        let (expected, got) = (without_times(&expected), without_times(&got));
+        compare(&options, b"", &expected, &got).unwrap_or_else(|difference| panic!("{difference}"));
+    }
 }

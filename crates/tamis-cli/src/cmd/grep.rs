@@ -262,7 +262,9 @@ impl Args {
         // The first is always meant to be one, so that its error is told.
         let others = all[1..].iter().take_while(|arg| is_index(Path::new(arg)));
         let count = 1 + others.count();
-        let indexes = all[..count].iter().map(|path| Index::open(Path::new(path), &self.keys.moved));
+        let indexes = all[..count]
+            .iter()
+            .map(|path| Index::open(Path::new(path), &self.keys.moved));
         Ok((indexes.collect::<Result<_>>()?, all[count..].to_vec()))
     }
 
@@ -391,7 +393,8 @@ impl Args {
             _ => tally.found.files_with_match > 0,
         };
         let signal = signal.load(Relaxed);
-        let is_incomplete = tally.statistics.unlisted > 0 || self.strict && tally.statistics.failed > 0;
+        let is_incomplete =
+            tally.statistics.unlisted > 0 || self.strict && tally.statistics.failed > 0;
         Ok(if signal != 0 {
             Exit::Interrupted(signal as i32)
         } else if is_incomplete {
@@ -410,8 +413,17 @@ impl Args {
             (self.ignore_case || self.smart_case, "-i"),
             (self.invert_match, "-v"),
             (self.only_matching, "-o"),
-            (self.after_context.or(self.before_context).or(self.context).is_some(), "-A, -B and -C"),
-            (self.since.is_some() || self.until.is_some(), "--since and --until"),
+            (
+                self.after_context
+                    .or(self.before_context)
+                    .or(self.context)
+                    .is_some(),
+                "-A, -B and -C",
+            ),
+            (
+                self.since.is_some() || self.until.is_some(),
+                "--since and --until",
+            ),
             (self.follow, "--follow"),
             (self.files_without_match, "-L"),
             (self.count_matches, "--count-matches"),
@@ -426,7 +438,8 @@ impl Args {
             keys,
             &records::Form {
                 no_filename: self.no_filename,
-                line_number: self.line_number || std::io::stdout().is_terminal() && !self.no_line_number,
+                line_number: self.line_number
+                    || std::io::stdout().is_terminal() && !self.no_line_number,
                 files_with_matches: self.files_with_matches || self.quiet,
                 count: self.count,
                 quiet: self.quiet,
@@ -467,13 +480,19 @@ impl FileChoice {
 
     fn is_wanted(&self, path: &Path) -> bool {
         // Globs are of paths below the folder that they are given for.
-        let inside: PathBuf = path.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect();
-        !self.globs.matched(&inside, false).is_ignore() && !self.types.matched(&inside, false).is_ignore()
+        let inside: PathBuf = path
+            .components()
+            .filter(|part| matches!(part, std::path::Component::Normal(_)))
+            .collect();
+        !self.globs.matched(&inside, false).is_ignore()
+            && !self.types.matched(&inside, false).is_ignore()
     }
 }
 
 fn tell(tally: &Tally) {
-    let Tally { found, statistics, .. } = tally;
+    let Tally {
+        found, statistics, ..
+    } = tally;
     let count = |number: usize| human::count(number as u64);
     say!(
         "{} of {} files searched ({} of them newer than the index), {} of {} segments; {} of text",

@@ -142,6 +142,8 @@ struct Aim {
     reuses: bool,
     /// Whether the index that is there is of the same files, chosen in the same way.
     is_current: bool,
+    /// Files that were indexed and are under none of the roots any more.
+    dropped: usize,
 }
 
 impl Args {
@@ -158,6 +160,7 @@ impl Args {
             options,
             reuses,
             is_current,
+            dropped,
         } = aim;
         let index = Index::new(&self.index, table, parts, specs, &[]);
         let survey = Survey::of(&index)?;
@@ -178,7 +181,9 @@ impl Args {
             ..
         } = index;
         let threads = stream::threads(self.threads);
-        let most = self.memory.map(|memory| (memory / MEMORY_PER_THREAD).max(1) as usize);
+        let most = self
+            .memory
+            .map(|memory| (memory / MEMORY_PER_THREAD).max(1) as usize);
         let job = Job {
             specs: &specs,
             options: &options,
@@ -186,9 +191,12 @@ impl Args {
             verify: self.verify,
             progress,
             with_bar: !self.quiet && is_first,
+            buffers: Default::default(),
         };
         let mut writer = Writer::new(&self.index, options.clone(), lock, parts)?;
-        let report = update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        let mut report =
+            update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
+        report.gone += dropped;
         if report.has_more && !report.is_stopped {
             // What was read is written, and the rest is what was appended to it.
             drop(writer);
@@ -288,7 +296,7 @@ impl Args {
                     roots,
                     ..Table::default()
                 };
-                let parts = Parts::open(&self.index, file, &table);
+                let parts = Parts::open(&self.index, *file, &table);
                 (table, parts, specs, rate)
             }
         };
@@ -308,6 +316,7 @@ impl Args {
         }
         old.home = home_of(&self.index).context("finding the folder of the index")?;
         let is_current = like.is_ok() && old == before;
+        let dropped = before.files.len() - old.files.len();
         Ok((
             Aim {
                 table: old,
@@ -315,6 +324,7 @@ impl Args {
                 options,
                 reuses: like.is_ok(),
                 is_current,
+                dropped,
             },
             parts,
         ))
@@ -333,7 +343,14 @@ impl Args {
         Ok((specs, options))
     }
 
-    fn tell(&self, report: &Report, specs: &[KeySpec], table: &Table, writer: &Writer, is_first: bool) {
+    fn tell(
+        &self,
+        report: &Report,
+        specs: &[KeySpec],
+        table: &Table,
+        writer: &Writer,
+        is_first: bool,
+    ) {
         for (spec, total) in specs.iter().zip(&report.remarks) {
             warn(&total.no_column, format_args!("without a key {spec}"));
             warn(&total.unknown, format_args!("that may hold any key {spec}"));
@@ -407,7 +424,8 @@ fn rebased(files: Vec<Known>, old: &Roots, new: &Roots) -> Vec<Known> {
             root.join(&known.inside)
         };
         let found = new.iter().enumerate();
-        let mut found = found.filter_map(|(root, path)| Some((root, place.strip_prefix(path).ok()?)));
+        let mut found =
+            found.filter_map(|(root, path)| Some((root, place.strip_prefix(path).ok()?)));
         let (root, inside) = found.next()?;
         known.root = root;
         known.inside = inside.to_owned();

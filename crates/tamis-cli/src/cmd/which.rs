@@ -221,7 +221,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         )?;
     }
     let named = files.iter().zip(&listing.named);
-    let named: Vec<_> = named.filter(|(_, named)| **named).map(|(file, _)| file).collect();
+    let named: Vec<_> = named
+        .filter(|(_, named)| **named)
+        .map(|(file, _)| file)
+        .collect();
     let shown = files.iter().map(|file| file.shown.as_path());
     let exit = listing.finish(shown, survey.unlisted.is_empty())?;
     // What is gone is not listed, but reported.

@@ -80,18 +80,27 @@ pub(crate) fn need(index: &Index, spec: usize, key: &[u8]) -> Result<Need> {
         };
         let need = needs(&patterns, keys).remove(0);
         if need == Need::Anything {
-            bail!("'{text}' has nothing in it that {spec} could look for\nhint: `tamis grep -F` searches all text");
+            bail!(
+                "'{text}' has nothing in it that {spec} could look for\nhint: `tamis grep -F` searches all text"
+            );
         }
         return Ok(need);
     }
     let query = spec.query(key).map_err(|error| anyhow!(error))?;
     let hasher = index.parts.index.hasher();
-    Ok(Need::All(query.hashes(hasher).into_iter().map(Need::Key).collect()))
+    Ok(Need::All(
+        query.hashes(hasher).into_iter().map(Need::Key).collect(),
+    ))
 }
 
 impl Index {
     /// For each need, which of the surveyed files may meet it.
-    pub(crate) fn files_that_may(&self, spec: usize, survey: &Survey, needs: &[Need]) -> Vec<Vec<usize>> {
+    pub(crate) fn files_that_may(
+        &self,
+        spec: usize,
+        survey: &Survey,
+        needs: &[Need],
+    ) -> Vec<Vec<usize>> {
         let candidates = Candidates::of(self, spec, needs);
         let may = |need: usize, file: &Surveyed| match file.known {
             _ if file.state.is_unknown() || file.state == Freshness::Grown => true,
@@ -110,11 +119,17 @@ impl Index {
     }
 
     /// Files that are gone, and may have met a need.
-    pub(crate) fn gone_that_may(&self, spec: usize, survey: &Survey, needs: &[Need]) -> Vec<PathBuf> {
+    pub(crate) fn gone_that_may(
+        &self,
+        spec: usize,
+        survey: &Survey,
+        needs: &[Need],
+    ) -> Vec<PathBuf> {
         let candidates = Candidates::of(self, spec, needs);
         let gone = survey.gone.iter().map(|number| &self.table.files[*number]);
         let gone = gone.filter(|known| known.unread.is_some() || candidates.may_be_in(known));
-        gone.map(|known| self.shown(known.root, &known.inside)).collect()
+        gone.map(|known| self.shown(known.root, &known.inside))
+            .collect()
     }
 
     /// What is to be said of a candidate for keys of this spec: also whether its filters are damaged, for which they
@@ -159,7 +174,9 @@ pub(crate) fn remark<'s>(
         let remark = index.state(file, Some(spec)).remark()?;
         Some((file.shown.as_path(), remark))
     });
-    let gone = gone.iter().map(|path| (path.as_path(), "gone since it was indexed".to_owned()));
+    let gone = gone
+        .iter()
+        .map(|path| (path.as_path(), "gone since it was indexed".to_owned()));
     let rest = format!(
         "changed, new, gone, unread or damaged\n\
          hint: `tamis index -o {}` updates the index",

@@ -37,7 +37,8 @@ impl Candidates {
             return true;
         };
         let bits = &bits[need];
-        bits.get(at.entry / 64).is_none_or(|word| word >> (at.entry % 64) & 1 == 1)
+        bits.get(at.entry / 64)
+            .is_none_or(|word| word >> (at.entry % 64) & 1 == 1)
     }
 
     /// Whether a segment may meet one of the needs.
@@ -64,7 +65,10 @@ fn collect(need: &Need, keys: &mut BTreeSet<Hash>) {
 
 fn ask(part: &FileIndex, spec: usize, needs: &[Need], keys: &[Hash]) -> Vec<Bits> {
     let words = part.len().div_ceil(64);
-    let spec = part.specs().nth(spec).expect("all parts have the specs of the index");
+    let spec = part
+        .specs()
+        .nth(spec)
+        .expect("all parts have the specs of the index");
     let found = spec.candidates_hashes(keys);
     let has = found.into_iter().map(|entries| {
         let mut bits = vec![0; words];
@@ -75,7 +79,10 @@ fn ask(part: &FileIndex, spec: usize, needs: &[Need], keys: &[Hash]) -> Vec<Bits
     });
     let has: Vec<Bits> = has.collect();
     let bits_of = |key: &Hash| &has[keys.binary_search(key).expect("every key was asked for")];
-    needs.iter().map(|need| meet(need, words, &bits_of)).collect()
+    needs
+        .iter()
+        .map(|need| meet(need, words, &bits_of))
+        .collect()
 }
 
 /// The entries that may meet a need.
@@ -83,7 +90,9 @@ fn meet<'b>(need: &Need, words: usize, bits_of: &impl Fn(&Hash) -> &'b Bits) -> 
     let join = |needs: &[Need], mut bits: Bits, combine: fn(&mut u64, u64)| {
         for need in needs {
             let other = meet(need, words, bits_of);
-            bits.iter_mut().zip(other).for_each(|(bits, other)| combine(bits, other));
+            bits.iter_mut()
+                .zip(other)
+                .for_each(|(bits, other)| combine(bits, other));
         }
         bits
     };

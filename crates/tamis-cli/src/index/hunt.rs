@@ -2,11 +2,11 @@
 //! the order of the files.
 
 use super::candidates::Candidates;
-use super::follow::Positions;
+use super::positions::Positions;
 use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
 use super::survey::{Freshness, Identity, Survey, Surveyed, identity};
-use super::walk::Folder;
 use super::table::Known;
+use super::walk::Folder;
 use super::{Index, is_gone};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashSet};
@@ -160,14 +160,18 @@ impl<'a> Hunt<'a> {
                 }
                 let known = file.known.map(|number| &index.table.files[number]);
                 let plan = Plan::of(&file, known, &chosen);
-                tally.statistics.count(&file, known, plan.as_ref().map(|(plan, _)| plan));
+                tally
+                    .statistics
+                    .count(&file, known, plan.as_ref().map(|(plan, _)| plan));
                 if plan.is_none() {
                     without_match.insert(file.identity());
                     if self.options.print != Print::PathWithoutMatch {
                         continue;
                     }
                 }
-                let (plan, patterns) = plan.map_or((None, Vec::new()), |(plan, patterns)| (Some(plan), patterns));
+                let (plan, patterns) = plan.map_or((None, Vec::new()), |(plan, patterns)| {
+                    (Some(plan), patterns)
+                });
                 work.push(Work {
                     file,
                     known,
@@ -197,7 +201,12 @@ impl<'a> Hunt<'a> {
     }
 
     /// Searches files, and reports whether some have moved.
-    fn search(&self, work: &[Work], tally: &mut Tally, out: &mut (dyn Write + Send)) -> Result<bool> {
+    fn search(
+        &self,
+        work: &[Work],
+        tally: &mut Tally,
+        out: &mut (dyn Write + Send),
+    ) -> Result<bool> {
         let searches = Mutex::new(Vec::new());
         let next = AtomicUsize::new(0);
         let turns = Turns {
@@ -237,7 +246,10 @@ impl<'a> Hunt<'a> {
             }
             run();
         });
-        let state = turns.state.into_inner().expect("no thread panics while it prints");
+        let state = turns
+            .state
+            .into_inner()
+            .expect("no thread panics while it prints");
         if let Some(error) = state.unwritten {
             return Err(error.into());
         }
@@ -290,10 +302,14 @@ impl<'a> Hunt<'a> {
         let mut filter = self.filter(file, known.filter(|_| *plan != Plan::All));
         let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
         let some = || {
-            let texts = work.patterns.iter().map(|pattern| &self.patterns.texts[*pattern]);
+            let texts = work
+                .patterns
+                .iter()
+                .map(|pattern| &self.patterns.texts[*pattern]);
             Matcher::of(self.patterns, &texts.collect::<Vec<_>>()).ok()
         };
-        let few = work.patterns.len() < self.patterns.texts.len() && file.listed.metadata.len() > LARGE;
+        let few =
+            work.patterns.len() < self.patterns.texts.len() && file.listed.metadata.len() > LARGE;
         let few = if few { some() } else { None };
         let mut search = match &few {
             Some(matcher) => Search::new(matcher, self.options),
@@ -305,7 +321,9 @@ impl<'a> Hunt<'a> {
         let end = self.ends.and_then(|ends| ends.end(file));
         let stretches = Stretches::new(opened, known, plan, end, self.progress);
         let found = search.file(name, stretches, filter, output);
-        if few.is_none() && let Ok(mut searches) = searches.lock() {
+        if few.is_none()
+            && let Ok(mut searches) = searches.lock()
+        {
             searches.push(search);
         }
         self.outcome(found)
@@ -315,8 +333,12 @@ impl<'a> Hunt<'a> {
         match found {
             Ok(found) => Searched::Done(found),
             // Reported when it was indexed, or will be.
-            Err(Failure::Reading { found, error }) if is_not_text(&error) => Searched::Failed(found, None),
-            Err(Failure::Reading { found, error }) => Searched::Failed(found, Some(error.to_string())),
+            Err(Failure::Reading { found, error }) if is_not_text(&error) => {
+                Searched::Failed(found, None)
+            }
+            Err(Failure::Reading { found, error }) => {
+                Searched::Failed(found, Some(error.to_string()))
+            }
             Err(Failure::Writing(error)) => Searched::Unwritten(error),
         }
     }
@@ -357,7 +379,11 @@ impl<'a> Hunt<'a> {
         let times = LineTimes::new(self.time_format, Moment::from_micros(modified / 1000));
         let mut before = BTreeMap::new();
         let mut offset = 0;
-        for segment in known.filter(|_| self.time_format.is_none()).into_iter().flat_map(|known| &known.segments) {
+        for segment in known
+            .filter(|_| self.time_format.is_none())
+            .into_iter()
+            .flat_map(|known| &known.segments)
+        {
             offset += segment.bytes;
             before.insert(offset, segment.last_time.map(Moment::from_micros));
         }
@@ -399,7 +425,9 @@ impl LineFilter for TimeFilter {
 
     fn accept(&mut self, line: &[u8]) -> bool {
         // A line that can't be told is not left out.
-        self.times.of_next_line(line).is_none_or(|time| self.range.contains(time))
+        self.times
+            .of_next_line(line)
+            .is_none_or(|time| self.range.contains(time))
     }
 }
 
@@ -473,7 +501,10 @@ impl<'t> Turns<'t> {
             if state.waiting + bytes.len() < MOST_WAITING || self.stop.load(Relaxed) {
                 return Ok(());
             }
-            state = self.moved.wait(state).expect("no thread panics while it prints");
+            state = self
+                .moved
+                .wait(state)
+                .expect("no thread panics while it prints");
         }
         let printed = state.print(number, bytes);
         bytes.clear();

@@ -8,6 +8,7 @@ pub(crate) mod follow;
 pub(crate) mod hunt;
 mod key_spec;
 pub(crate) mod parts;
+mod positions;
 pub(crate) mod quiet;
 pub(crate) mod records;
 pub(crate) mod stretches;
@@ -107,7 +108,7 @@ pub(crate) enum Opened {
     Index(Box<Index>),
     /// One that an earlier version made, with what it was of.
     FirstEdition {
-        file: FileIndex,
+        file: Box<FileIndex>,
         roots: Roots,
         specs: Vec<KeySpec>,
         rate: f64,
@@ -169,14 +170,18 @@ impl Index {
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
         let last = file.len().checked_sub(1).map(|last| file.entry(last).id());
         let Some(table) = last.and_then(Table::from_id) else {
-            let roots = file.entries().find_map(|entry| table::first_edition(entry.id()));
+            let roots = file
+                .entries()
+                .find_map(|entry| table::first_edition(entry.id()));
             let roots = roots.with_context(|| {
                 let path = path.display();
-                format!("{path}: not an index of files\nhint: query it with the program that made it")
+                format!(
+                    "{path}: not an index of files\nhint: query it with the program that made it"
+                )
             })?;
             let rate = file.rate();
             return Ok(Opened::FirstEdition {
-                file,
+                file: Box::new(file),
                 roots,
                 specs,
                 rate,
@@ -184,7 +189,9 @@ impl Index {
         };
         let real = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         let parts = Parts::open(&real, file, &table);
-        Ok(Opened::Index(Box::new(Self::new(path, table, parts, specs, moved))))
+        Ok(Opened::Index(Box::new(Self::new(
+            path, table, parts, specs, moved,
+        ))))
     }
 
     pub(crate) fn new(
@@ -200,7 +207,9 @@ impl Index {
             .iter()
             .map(|root| table.roots.folder.join(root))
             .collect();
-        let places = named.iter().map(|place| now_at(place, &table.home, path, moved));
+        let places = named
+            .iter()
+            .map(|place| now_at(place, &table.home, path, moved));
         let places: Vec<PathBuf> = places.collect();
         let here = std::env::current_dir().is_ok_and(|folder| folder == table.roots.folder);
         Self {
@@ -217,7 +226,14 @@ impl Index {
     pub(crate) fn as_found(&self) -> Table {
         let mut table = self.table.clone();
         let named = |root: &PathBuf| self.table.roots.folder.join(root);
-        if !self.table.roots.paths.iter().map(named).eq(self.places.iter().cloned()) {
+        if !self
+            .table
+            .roots
+            .paths
+            .iter()
+            .map(named)
+            .eq(self.places.iter().cloned())
+        {
             table.roots.paths = self.places.clone();
         }
         table
@@ -294,7 +310,9 @@ fn now_at(place: &Path, home: &Path, index: &Path, moved: &[Moved]) -> PathBuf {
         return place.to_owned();
     }
     let beside = now_home.and_then(|now| relative(place, home).map(|path| clean(&now.join(path))));
-    beside.filter(|place| place.exists()).unwrap_or_else(|| place.to_owned())
+    beside
+        .filter(|place| place.exists())
+        .unwrap_or_else(|| place.to_owned())
 }
 
 /// The folder that an index is in.
@@ -305,7 +323,9 @@ pub(crate) fn home_of(index: &Path) -> Option<PathBuf> {
 /// The way from a folder to a path, both absolute.
 fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
     let (path, folder) = (clean(path), clean(folder));
-    let shared = path.ancestors().find(|ancestor| folder.starts_with(ancestor))?;
+    let shared = path
+        .ancestors()
+        .find(|ancestor| folder.starts_with(ancestor))?;
     let up = folder.strip_prefix(shared).ok()?.components().count();
     let mut way: PathBuf = std::iter::repeat_n(Component::ParentDir, up).collect();
     way.push(path.strip_prefix(shared).ok()?);

@@ -9,7 +9,6 @@ use super::table::{At, Table};
 use crate::location::named;
 use anyhow::{Context, Result};
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -87,7 +86,9 @@ pub(crate) fn part_path(index: &Path, number: u64) -> PathBuf {
 /// The number of a part of this index, if a file has the name of one.
 pub(crate) fn part_number(index: &Path, file: &Path) -> Option<u64> {
     let (index, file) = (index.file_name()?, file.file_name()?);
-    let rest = file.as_encoded_bytes().strip_prefix(index.as_encoded_bytes())?;
+    let rest = file
+        .as_encoded_bytes()
+        .strip_prefix(index.as_encoded_bytes())?;
     let digits = std::str::from_utf8(rest.strip_prefix(b".")?).ok()?;
     let lower = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
     (digits.len() == 16 && digits.bytes().all(lower)).then_some(())?;
@@ -110,7 +111,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(path: &Path, options: IndexOptions, lock: FileLock, parts: Parts) -> Result<Self> {
+    pub(crate) fn new(
+        path: &Path,
+        options: IndexOptions,
+        lock: FileLock,
+        parts: Parts,
+    ) -> Result<Self> {
         let path = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         Ok(Self {
             path,
@@ -146,11 +152,18 @@ impl Writer {
             self.write_part(table, waiting, is_young)?;
         }
         self.drop_unused(table);
-        let mut builder = IndexBuilder::create(self.lock.path(), &self.options).map_err(named(&self.path))?;
+        let mut builder =
+            IndexBuilder::create(self.lock.path(), &self.options).map_err(named(&self.path))?;
         self.move_filters(table, &mut builder, 0, waiting, is_young)?;
-        let keyless = EntryKeys::new(&self.options).build().map_err(named(&self.path))?;
-        builder.add(table.to_id(), None, &keyless).map_err(named(&self.path))?;
-        let index = builder.finish_under(&mut self.lock).map_err(named(&self.path))?;
+        let keyless = EntryKeys::new(&self.options)
+            .build()
+            .map_err(named(&self.path))?;
+        builder
+            .add(table.to_id(), None, &keyless)
+            .map_err(named(&self.path))?;
+        let index = builder
+            .finish_under(&mut self.lock)
+            .map_err(named(&self.path))?;
         self.parts = Parts::open(&self.path, index, table);
         self.sweep(table);
         Ok(())
@@ -250,7 +263,7 @@ impl Writer {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         for file in files {
-            let number = part_number(&self.path, &PathBuf::from(OsString::from(file.file_name())));
+            let number = part_number(&self.path, Path::new(&file.file_name()));
             if number.is_some_and(|number| !table.parts.contains(&number)) {
                 // If it stays, the next run tries again.
                 let _ = fs::remove_file(file.path());

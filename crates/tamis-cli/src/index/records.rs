@@ -47,7 +47,11 @@ pub(crate) fn search(
         let needs = needs.collect::<Result<Vec<_>>>()?;
         let survey = Survey::of(index)?;
         let mut wanted: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (query, files) in index.files_that_may(number, &survey, &needs).into_iter().enumerate() {
+        for (query, files) in index
+            .files_that_may(number, &survey, &needs)
+            .into_iter()
+            .enumerate()
+        {
             for file in files {
                 wanted.entry(file).or_default().push(query);
             }
@@ -74,10 +78,17 @@ pub(crate) fn search(
                 let name = path_bytes(&file.shown);
                 let mut text = Vec::new();
                 let mut count = 0;
-                let searched = search_file(&file.listed.place, spec, &asked, threads_of_a_file, &progress, |found| {
-                    count += 1;
-                    form.print(&mut text, &name, &keys[numbers[found.query]], &found);
-                });
+                let searched = search_file(
+                    &file.listed.place,
+                    spec,
+                    &asked,
+                    threads_of_a_file,
+                    &progress,
+                    |found| {
+                        count += 1;
+                        form.print(&mut text, &name, &keys[numbers[found.query]], &found);
+                    },
+                );
                 form.print_count(&mut text, &name, count);
                 (text, count, searched)
             },

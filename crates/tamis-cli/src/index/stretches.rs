@@ -57,7 +57,11 @@ pub(crate) enum Plan {
 
 impl Plan {
     /// Nothing if the file can't have a match. Also the patterns that it may have.
-    pub(crate) fn of(file: &Surveyed, known: Option<&Known>, chosen: &Chosen) -> Option<(Self, Vec<usize>)> {
+    pub(crate) fn of(
+        file: &Surveyed,
+        known: Option<&Known>,
+        chosen: &Chosen,
+    ) -> Option<(Self, Vec<usize>)> {
         let all = || (0..chosen.patterns).collect();
         // One without text may be no text.
         let is_text = |known: &&Known| known.text_bytes() > 0 || file.listed.metadata.len() == 0;
@@ -67,7 +71,10 @@ impl Plan {
         };
         let may = |pattern: usize, segment: usize| {
             let at = known.segments[segment].filters;
-            chosen.candidates.iter().all(|candidates| candidates.may(pattern, at))
+            chosen
+                .candidates
+                .iter()
+                .all(|candidates| candidates.may(pattern, at))
         };
         let in_time = |segment: usize| match known.segments[segment].times {
             _ if chosen.times == Times::ALL => true,
@@ -123,7 +130,9 @@ fn runs(known: &Known, wanted: &[bool]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for segment in (0..wanted.len()).filter(|segment| wanted[*segment]) {
         match runs.last_mut() {
-            Some(run) if run.end == segment || !can_skip(known, starts[run.end], starts[segment]) => {
+            Some(run)
+                if run.end == segment || !can_skip(known, starts[run.end], starts[segment]) =>
+            {
                 run.end = segment + 1;
             }
             _ => runs.push(segment..segment + 1),
@@ -172,7 +181,12 @@ impl<'a> Stretches<'a> {
     }
 
     /// One stretch of a file that the index does not know, with the lines before it.
-    pub(crate) fn between(file: File, range: Range<u64>, line: u64, progress: &'a Arc<Progress>) -> Self {
+    pub(crate) fn between(
+        file: File,
+        range: Range<u64>,
+        line: u64,
+        progress: &'a Arc<Progress>,
+    ) -> Self {
         Self {
             file,
             known: None,

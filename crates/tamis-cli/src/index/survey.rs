@@ -7,10 +7,10 @@
 //! | the same inode, more bytes, and unchanged ends of those it had | grown: what it had is known, the rest is searched |
 //! | anything else | stale: all of it is searched |
 
+use super::Index;
 use super::quiet::FileSystems;
 use super::table::Known;
 use super::walk::{Folder, Listed};
-use super::Index;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
@@ -80,7 +80,9 @@ impl Freshness {
     pub(crate) fn remark(&self) -> Option<String> {
         match self {
             Self::Fresh => None,
-            Self::Grown => Some("has grown since it was indexed, so its end may hold any key".into()),
+            Self::Grown => {
+                Some("has grown since it was indexed, so its end may hold any key".into())
+            }
             Self::Stale(why) => Some(format!("{why}, so it may hold any key")),
             Self::New => Some("not in the index yet, so it may hold any key".into()),
             Self::Unread(why) => Some(format!(
@@ -152,14 +154,19 @@ impl Survey {
             .collect();
         let mut by_inode: HashMap<u64, Vec<usize>> = HashMap::new();
         for (number, known) in files.iter().enumerate() {
-            by_inode.entry(known.stamp.inode()).or_default().push(number);
+            by_inode
+                .entry(known.stamp.inode())
+                .or_default()
+                .push(number);
         }
         let mut systems = FileSystems::default();
         let mut there = HashSet::new();
         let mut surveyed: Vec<Surveyed> = Vec::new();
         for listed in found.files {
             let stamp = Stamp::of(&listed.metadata);
-            let same_path = by_path.get(&(listed.root, listed.inside.as_path())).copied();
+            let same_path = by_path
+                .get(&(listed.root, listed.inside.as_path()))
+                .copied();
             let same_inode = by_inode.get(&stamp.inode()).into_iter().flatten().copied();
             // Under its own name first: of two names of one file, each has its own entry.
             let others = same_inode.filter(|number| Some(*number) != same_path);
@@ -177,7 +184,9 @@ impl Survey {
                 }
             }
             there.extend(best.iter().map(|(number, _)| *number));
-            let (known, state) = best.map_or((None, Freshness::New), |(number, state)| (Some(number), state));
+            let (known, state) = best.map_or((None, Freshness::New), |(number, state)| {
+                (Some(number), state)
+            });
             let is_renamed = known.is_some_and(|number| {
                 Some(number) != same_path || !files[number].stamp.is_like(&stamp)
             });
@@ -192,7 +201,9 @@ impl Survey {
         surveyed.sort_by(|a, b| a.shown.cmp(&b.shown));
         Ok(Self {
             files: surveyed,
-            gone: (0..files.len()).filter(|number| !there.contains(number)).collect(),
+            gone: (0..files.len())
+                .filter(|number| !there.contains(number))
+                .collect(),
             unlisted,
             root_missing,
             folders: found.folders,
@@ -223,10 +234,8 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
             Freshness::Stale("changed since it was indexed")
         };
     }
-    if unchanged || moved {
-        if known.stamp.is_racy() && !known.grows {
-            return Freshness::Stale("being written when it was indexed");
-        }
+    if (unchanged || moved) && known.stamp.is_racy() && !known.grows {
+        return Freshness::Stale("being written when it was indexed");
     }
     if unchanged {
         if systems.hide_writes(place, &listed.metadata) {
@@ -235,7 +244,11 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
         return Freshness::Fresh;
     }
     if (moved || grown) && has_ends(known, place) {
-        return if moved { Freshness::Fresh } else { Freshness::Grown };
+        return if moved {
+            Freshness::Fresh
+        } else {
+            Freshness::Grown
+        };
     }
     Freshness::Stale("changed since it was indexed")
 }

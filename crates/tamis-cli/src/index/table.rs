@@ -155,7 +155,8 @@ impl Table {
         };
         let is_sound = |file: &Known| {
             let parts = file.segments.iter().map(|segment| segment.filters.part);
-            file.root < table.roots.paths.len() && parts.max().is_none_or(|p| p <= table.parts.len())
+            file.root < table.roots.paths.len()
+                && parts.max().is_none_or(|p| p <= table.parts.len())
         };
         (bytes.0.is_empty() && table.files.iter().all(is_sound)).then_some(table)
     }
@@ -163,7 +164,10 @@ impl Table {
 
 /// The roots of an index of the first edition.
 pub(crate) fn first_edition(id: &[u8]) -> Option<Roots> {
-    let mut paths = id.strip_prefix(&[0])?.split(|byte| *byte == 0).map(bytes_path);
+    let mut paths = id
+        .strip_prefix(&[0])?
+        .split(|byte| *byte == 0)
+        .map(bytes_path);
     let folder = paths.next().filter(|folder| folder.is_absolute())?;
     Some(Roots {
         folder,
@@ -214,7 +218,9 @@ impl Writer {
         self.number(file.whole);
         self.number(file.ends);
         self.bytes(file.unread.as_deref().unwrap_or_default().as_bytes());
-        self.list(&file.entrances, |out, entrance| out.bytes(&entrance.to_bytes()));
+        self.list(&file.entrances, |out, entrance| {
+            out.bytes(&entrance.to_bytes())
+        });
         self.list(&file.segments, |out, segment| {
             out.number(segment.bytes);
             out.number(segment.lines);
@@ -294,7 +300,9 @@ impl<'a> Reader<'a> {
         let stamp = Stamp::new(size, modified, changed, self.number()?);
         let links = self.number()?;
         let flags = self.number()?;
-        let kind = u8::try_from(self.number()?).ok().and_then(TextKind::from_byte)?;
+        let kind = u8::try_from(self.number()?)
+            .ok()
+            .and_then(TextKind::from_byte)?;
         let (whole, ends) = (self.number()?, self.number()?);
         let unread = self.text()?;
         let entrances = self.list(|bytes| Entrance::from_bytes(bytes.bytes()?))?;
@@ -302,7 +310,11 @@ impl<'a> Reader<'a> {
         Some(Known {
             root,
             inside,
-            stamp: if flags & RACY == 0 { stamp } else { stamp.racy() },
+            stamp: if flags & RACY == 0 {
+                stamp
+            } else {
+                stamp.racy()
+            },
             links,
             grows: flags & GROWS != 0,
             kind,

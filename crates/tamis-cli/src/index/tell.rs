@@ -30,7 +30,10 @@ struct Facts<'a> {
 pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
     let index = Index::open(path, &[])?;
     let survey = Survey::of(&index)?;
-    let states = survey.files.iter().map(|file| (file, index.state(file, None)));
+    let states = survey
+        .files
+        .iter()
+        .map(|file| (file, index.state(file, None)));
     let facts = Facts {
         index: &index,
         states: states.collect(),
@@ -133,7 +136,10 @@ impl Facts<'_> {
         let roots = roots.collect::<Vec<_>>().join(" ");
         line("files", format!("{files}, of {roots}"));
         line("folder", index.table.roots.folder.display().to_string());
-        let (segments, text) = (human::count(info.segments as u64), human::size(info.text_bytes));
+        let (segments, text) = (
+            human::count(info.segments as u64),
+            human::size(info.text_bytes),
+        );
         line("segments", format!("{segments}, of {text} of text"));
         if !index.table.parts.is_empty() {
             line("parts", human::count(1 + index.table.parts.len() as u64));
@@ -174,7 +180,10 @@ impl Facts<'_> {
             text_bytes: files.iter().map(|known| known.text_bytes()).sum(),
         };
         for info in self.index.parts.all().flatten().map(|part| part.info()) {
-            size.keys.iter_mut().zip(&info.keys).for_each(|(sum, keys)| *sum += keys);
+            size.keys
+                .iter_mut()
+                .zip(&info.keys)
+                .for_each(|(sum, keys)| *sum += keys);
             size.bytes += info.bytes();
             size.filter_bytes += info.filter_bytes;
             size.name_bytes += info.name_bytes;
@@ -194,7 +203,10 @@ pub(crate) fn verify(path: &Path) -> Result<Exit> {
             );
         };
         part.verify().map_err(named(path))?;
-        if part.entries().any(|entry| entry.unindexed() == Some(DAMAGED)) {
+        if part
+            .entries()
+            .any(|entry| entry.unindexed() == Some(DAMAGED))
+        {
             bail!(
                 "{}: {DAMAGED}\nhint: `tamis index -o {}` reads the files again",
                 path.display(),

@@ -12,8 +12,8 @@ use std::collections::hash_map::Entry;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tamis::Moment;
 use tamis::index::{EntryFilters, IndexOptions, Stamp};
@@ -22,7 +22,7 @@ use tamis_records::key::KeySpec;
 use tamis_records::line_time::LineTimes;
 use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
-use tamis_records::scan::{self, Remarks, Scanned, Task, Text};
+use tamis_records::scan::{self, Buffers, Remarks, Scanned, Task, Text};
 
 /// Text of a file that is read before what it holds is written: filters wait in memory until then.
 const AT_ONCE: u64 = 1 << 30;
@@ -36,6 +36,25 @@ pub(crate) struct Job<'a> {
     pub(crate) verify: bool,
     pub(crate) progress: &'a Arc<Progress>,
     pub(crate) with_bar: bool,
+    /// For the threads to use in turn.
+    pub(crate) buffers: Pool,
+}
+
+/// Buffers that are not in use.
+#[derive(Default)]
+pub(crate) struct Pool(Mutex<Vec<Buffers>>);
+
+impl Pool {
+    fn take(&self) -> Buffers {
+        let unused = self.0.lock().ok().and_then(|mut all| all.pop());
+        unused.unwrap_or_default()
+    }
+
+    fn give_back(&self, buffers: Buffers) {
+        if let Ok(mut all) = self.0.lock() {
+            all.push(buffers);
+        }
+    }
 }
 
 /// What became of the files.
@@ -151,7 +170,8 @@ pub(crate) fn update(
         remarks: job.specs.iter().map(|_| Total::default()).collect(),
         ..Report::default()
     };
-    let is_kept = |(file, step): (&Surveyed, &Step)| matches!(step, Step::Keep(_)) && !file.is_renamed;
+    let is_kept =
+        |(file, step): (&Surveyed, &Step)| matches!(step, Step::Keep(_)) && !file.is_renamed;
     if is_current && report.gone == 0 && survey.files.iter().zip(&steps).all(is_kept) {
         table.files = old;
         return Ok(report);
@@ -194,7 +214,13 @@ pub(crate) fn update(
 }
 
 /// What is done about each file, and how many damaged filters are made again.
-fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Job) -> (Vec<Step>, usize) {
+fn steps(
+    old: &[Known],
+    survey: &Survey,
+    reuses: bool,
+    writer: &Writer,
+    job: &Job,
+) -> (Vec<Step>, usize) {
     let is_damaged = |at: At| match writer.parts.entry(at) {
         None => true,
         Some(entry) => {
@@ -207,7 +233,9 @@ fn steps(old: &[Known], survey: &Survey, reuses: bool, writer: &Writer, job: &Jo
     let mut step = |(number, file): (usize, &Surveyed)| {
         let mut is_sound = |known: &usize| {
             let segments = old[*known].segments.iter();
-            let broken = segments.filter(|segment| is_damaged(segment.filters)).count();
+            let broken = segments
+                .filter(|segment| is_damaged(segment.filters))
+                .count();
             damaged += broken;
             broken == 0
         };
@@ -403,10 +431,13 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     };
     let modified = Moment::from_micros(reading.stamp.modified() / 1000);
     let mut times = LineTimes::new(None, modified);
-    let last = kept.checked_sub(1).and_then(|last| before?.segments[last].last_time);
+    let last = kept
+        .checked_sub(1)
+        .and_then(|last| before?.segments[last].last_time);
     times.set_last(last.map(Moment::from_micros));
     let (mut segments, mut filters) = (Vec::new(), Vec::new());
-    let scanned = scan::scan(text, task, &mut times, |segment| {
+    let mut buffers = job.buffers.take();
+    let scanned = scan::scan(text, task, &mut times, &mut buffers, |segment| {
         segments.push(Segment {
             bytes: segment.bytes,
             lines: segment.lines,
@@ -420,6 +451,10 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         });
         filters.push(segment.filters);
     });
+    // One that failed may have left keys in them.
+    if scanned.is_ok() {
+        job.buffers.give_back(buffers);
+    }
     let scanned = match scanned {
         Ok(scanned) => scanned,
         Err(error) if error.is_stop() => return Ok(None),
@@ -429,15 +464,23 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
             let mut outcome = failed(listed, &error.cause);
             outcome.how = How::Read;
             outcome.known.stamp = reading.end(listed)?;
-            outcome.remarks = job.specs.iter().map(|_| Remarks {
-                unknown: Some(why.clone()),
-                ..Remarks::default()
-            }).collect();
+            outcome.remarks = job
+                .specs
+                .iter()
+                .map(|_| Remarks {
+                    unknown: Some(why.clone()),
+                    ..Remarks::default()
+                })
+                .collect();
             return Ok(Some(outcome));
         }
         Err(error) => return Err(error.cause),
     };
-    let Scanned { remarks, whole, entrances } = scanned;
+    let Scanned {
+        remarks,
+        whole,
+        entrances,
+    } = scanned;
     let (whole, is_part) = if kind.is_plain() {
         (kind.offset_in_file(from + whole), size < all)
     } else {
@@ -465,7 +508,11 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         segments,
         filters,
         remarks,
-        how: if before.is_some() { How::Continued } else { How::Read },
+        how: if before.is_some() {
+            How::Continued
+        } else {
+            How::Read
+        },
         is_part,
     }))
 }
@@ -496,8 +543,13 @@ fn compare(listed: &Listed, known: &Known, job: &Job) -> io::Result<Option<Outco
     }
     let file = reading.file.try_clone()?;
     let text = Text::of(&listed.place, file, reading.stamp.size(), job.progress)?;
-    let sums: Vec<(u64, u64)> = known.segments.iter().map(|segment| (segment.bytes, segment.sum)).collect();
-    let same = text.kind() == known.kind && scan::has_sums(text, &sums, job.progress).unwrap_or(false);
+    let sums: Vec<(u64, u64)> = known
+        .segments
+        .iter()
+        .map(|segment| (segment.bytes, segment.sum))
+        .collect();
+    let same =
+        text.kind() == known.kind && scan::has_sums(text, &sums, job.progress).unwrap_or(false);
     if !same || known.segments.iter().all(|segment| segment.bytes == 0) {
         return Ok(None);
     }
@@ -561,7 +613,11 @@ impl Pending<'_> {
             segment.filters.entry += self.waiting.len();
             known.segments.push(segment);
         }
-        let bytes: u64 = outcome.filters.iter().map(|filters| self.writer.bytes_of(filters)).sum();
+        let bytes: u64 = outcome
+            .filters
+            .iter()
+            .map(|filters| self.writer.bytes_of(filters))
+            .sum();
         self.waiting_bytes += bytes;
         self.waiting.extend(outcome.filters);
         self.done.push(known);
@@ -627,6 +683,10 @@ impl Report {
 
     /// Whether nothing had to be done.
     pub(crate) const fn is_idle(&self) -> bool {
-        self.read == 0 && self.grown == 0 && self.renamed == 0 && self.compared == 0 && self.gone == 0
+        self.read == 0
+            && self.grown == 0
+            && self.renamed == 0
+            && self.compared == 0
+            && self.gone == 0
     }
 }

@@ -99,7 +99,10 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
                     });
                 }
             }
-            Ok(_) => fail(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            Ok(_) => fail(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            )),
             Err(cause) => fail(cause),
         }
     }
@@ -122,10 +125,14 @@ impl Choice {
 fn globs(root: &Path, choice: &Choice) -> Result<Override> {
     let mut globs = OverrideBuilder::new(root);
     for glob in &choice.include {
-        globs.add(glob).with_context(|| format!("--include {glob}"))?;
+        globs
+            .add(glob)
+            .with_context(|| format!("--include {glob}"))?;
     }
     for glob in &choice.exclude {
-        globs.add(&format!("!{glob}")).with_context(|| format!("--exclude {glob}"))?;
+        globs
+            .add(&format!("!{glob}"))
+            .with_context(|| format!("--exclude {glob}"))?;
     }
     globs.build().context("--include and --exclude")
 }
@@ -163,14 +170,16 @@ impl Walk<'_> {
             // What is written in this very tick is seen in the next.
             std::thread::sleep(Duration::from_millis(4));
         }
-        found.files.extend(files.into_values().filter_map(|file: Listed| {
-            if listings == 1 {
-                return Some(file);
-            }
-            // One that is gone since an earlier listing goes by another name.
-            let metadata = fs::metadata(&file.place).ok().filter(Metadata::is_file)?;
-            Some(Listed { metadata, ..file })
-        }));
+        found
+            .files
+            .extend(files.into_values().filter_map(|file: Listed| {
+                if listings == 1 {
+                    return Some(file);
+                }
+                // One that is gone since an earlier listing goes by another name.
+                let metadata = fs::metadata(&file.place).ok().filter(Metadata::is_file)?;
+                Some(Listed { metadata, ..file })
+            }));
     }
 
     fn list_once(
@@ -230,7 +239,9 @@ impl Walk<'_> {
 
 /// Without the path, which is told with it.
 fn plain(error: io::Error) -> io::Error {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<walkdir::Error>());
+    let inner = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<walkdir::Error>());
     let inner = inner.and_then(|inner| inner.io_error()?.raw_os_error());
     inner.map_or(error, io::Error::from_raw_os_error)
 }

@@ -23,23 +23,29 @@ pub(crate) struct Watcher {
 impl Watcher {
     pub(crate) fn new(places: &[PathBuf]) -> Result<Self> {
         let (sender, changes) = channel();
-        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Who only reads changes nothing; an error may hide a change.
-            if event.is_ok_and(|event| event.kind.is_access()) {
-                return;
-            }
-            // Nobody listens any more when all is over.
-            let _ = sender.send(());
-        })
-        .context("watching files")?;
+        let mut watcher =
+            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+                // Who only reads changes nothing; an error may hide a change.
+                if event.is_ok_and(|event| event.kind.is_access()) {
+                    return;
+                }
+                // Nobody listens any more when all is over.
+                let _ = sender.send(());
+            })
+            .context("watching files")?;
         for place in places {
             let is_folder = place.is_dir();
             let (place, mode) = if is_folder {
                 (place.as_path(), RecursiveMode::Recursive)
             } else {
                 // The file itself may be replaced.
-                let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
-                (folder.unwrap_or(Path::new(".")), RecursiveMode::NonRecursive)
+                let folder = place
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
+                (
+                    folder.unwrap_or(Path::new(".")),
+                    RecursiveMode::NonRecursive,
+                )
             };
             watcher.watch(place, mode).with_context(|| {
                 format!(
@@ -64,7 +70,9 @@ impl Watcher {
                     let changed = Instant::now();
                     while changed.elapsed() < TOGETHER && !stop.load(Relaxed) {
                         let left = TOGETHER.saturating_sub(changed.elapsed());
-                        if self.changes.recv_timeout(left.min(MOMENT)) == Err(RecvTimeoutError::Disconnected) {
+                        if self.changes.recv_timeout(left.min(MOMENT))
+                            == Err(RecvTimeoutError::Disconnected)
+                        {
                             break;
                         }
                     }

@@ -213,7 +213,8 @@ fn a_damaged_index_misses_nothing() {
         "{}",
         again.err
     );
-    let keys_now: serde_json::Value = serde_json::from_str(dir.ok("info --json ix").text()).unwrap();
+    let keys_now: serde_json::Value =
+        serde_json::from_str(dir.ok("info --json ix").text()).unwrap();
     assert_eq!(keys_now["keys"], info["keys"], "as it was");
     assert_eq!(dir.run("verify ix").code, 0);
     assert!(dir.ok("index -o ix").err.contains("up to date"));

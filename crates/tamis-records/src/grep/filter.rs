@@ -1,7 +1,7 @@
 //! Matches that a caller may refuse.
 
+use super::matcher::Lines;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
-use grep_regex::RegexMatcher;
 use memchr::memrchr;
 use std::cell::RefCell;
 
@@ -21,7 +21,7 @@ pub trait LineFilter {
 
 /// A matcher of lines that asks a filter. It finds lines, not places in them.
 pub(super) struct Filtered<'a> {
-    pub(super) regex: &'a RegexMatcher,
+    pub(super) lines: &'a Lines,
     /// A matched line is one without a match.
     pub(super) invert: bool,
     /// The searcher calls one method at a time, never from within another.
@@ -43,7 +43,7 @@ impl Matcher for Filtered<'_> {
 
     /// Called for single lines: all lines of slow expressions, and the candidates of others.
     fn shortest_match_at(&self, line: &[u8], at: usize) -> Result<Option<usize>, NoError> {
-        let end = self.regex.shortest_match_at(line, at)?;
+        let end = self.lines.shortest_match_at(line, at)?;
         let filter = &mut **self.filter.borrow_mut();
         if end.is_some() == self.invert {
             filter.pass(line);
@@ -55,11 +55,11 @@ impl Matcher for Filtered<'_> {
     }
 
     fn non_matching_bytes(&self) -> Option<&ByteSet> {
-        self.regex.non_matching_bytes()
+        self.lines.non_matching_bytes()
     }
 
     fn line_terminator(&self) -> Option<LineTerminator> {
-        self.regex.line_terminator()
+        self.lines.line_terminator()
     }
 
     fn find_candidate_line(&self, text: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
@@ -69,7 +69,7 @@ impl Matcher for Filtered<'_> {
         }
         let mut filter = self.filter.borrow_mut();
         let Some(LineMatchKind::Candidate(place) | LineMatchKind::Confirmed(place)) =
-            self.regex.find_candidate_line(text)?
+            self.lines.find_candidate_line(text)?
         else {
             filter.pass(text);
             return Ok(None);

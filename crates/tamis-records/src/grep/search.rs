@@ -20,7 +20,7 @@ use std::time::Instant;
 
 /// Searches one file after the other. Each thread has its own, for its buffers and the caches of the patterns.
 pub struct Search<'o> {
-    regex: RegexMatcher,
+    matcher: Matcher,
     options: &'o Options,
     /// For text from the beginning of a file: UTF-16 is recognised by its byte-order mark, that of UTF-8 is dropped.
     from_beginning: Searcher,
@@ -40,7 +40,7 @@ impl<'o> Search<'o> {
             .after_context(options.context().1);
         Self {
             // A clone shares the compiled patterns, not the caches that threads would wait for.
-            regex: matcher.0.clone(),
+            matcher: matcher.clone(),
             options,
             from_beginning: searcher.build(),
             from_within: searcher.bom_sniffing(false).build(),
@@ -68,7 +68,7 @@ impl<'o> Search<'o> {
         let done = Cell::new(false);
         let mut report = Report {
             options,
-            regex: &self.regex,
+            places: &self.matcher.places,
             matches: &mut self.matches,
             output: Output::new(&mut self.buffer, out),
             form: match options.print {
@@ -106,10 +106,10 @@ impl<'o> Search<'o> {
             let mut after_gap = None;
             let mut run = Run::new(stretch, &mut stretches, &mut after_gap, &done);
             let searched = match &mut filter {
-                None => searcher.search_reader(&self.regex, &mut run, &mut report),
+                None => searcher.search_reader(&self.matcher.lines, &mut run, &mut report),
                 Some(filter) => {
                     let filtered = Filtered {
-                        regex: &self.regex,
+                        lines: &self.matcher.lines,
                         invert: options.invert,
                         filter: RefCell::new(&mut **filter),
                     };
@@ -145,7 +145,7 @@ enum Form<'a> {
 /// Takes the lines that the searcher finds in one file.
 struct Report<'a> {
     options: &'a Options,
-    regex: &'a RegexMatcher,
+    places: &'a RegexMatcher,
     matches: &'a mut Vec<Match>,
     output: Output<'a>,
     form: Form<'a>,
@@ -171,7 +171,7 @@ impl Report<'_> {
         // The end of a line is no part of it: an expression could see it.
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let matches = &mut *self.matches;
-        self.regex
+        self.places
             .find_iter_at(text, line, |found| {
                 // An empty match behind the last character of a text without an end is none.
                 let is_inside = found.start() < end;

@@ -3,37 +3,17 @@
 //! Zeros between members and behind them are padding, as tapes and block devices leave it. Anything else that does not
 //! begin like a member is an error, but one of what follows: the members before it are whole.
 
-use super::entrance::{Entrance, Inside, XzBlock, unpack_window};
+use super::entrance::{Entrance, Inside, unpack_window};
 use super::inflate::GzipDecoder;
-use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes, xz};
+use super::notes::{Notes, Spacing};
+use super::xz::{self, XzBlocks};
+use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes};
 use liblzma::bufread::XzDecoder;
-use std::collections::VecDeque;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Compressed bytes asked of the system at once.
 const COMPRESSED_READ: usize = 128 << 10;
-/// How many entrances are noted.
-#[derive(Clone, Copy)]
-pub(crate) struct Spacing {
-    /// Text between two entrances, at least.
-    pub(crate) text: u64,
-    /// The same for an entrance in the middle of a member, which comes with a window.
-    pub(crate) text_inside: u64,
-    /// The share of the file's size that windows may take: one in so many.
-    pub(crate) windows: u64,
-}
-
-impl Default for Spacing {
-    /// Unpacking what lies between two entrances takes some milliseconds.
-    fn default() -> Self {
-        Self {
-            text: 1 << 20,
-            text_inside: 8 << 20,
-            windows: 100,
-        }
-    }
-}
 
 /// Says that something other than compressed data follows it.
 #[derive(Debug)]
@@ -59,71 +39,6 @@ pub(super) struct Members<R> {
     notes: Option<Notes>,
 }
 
-/// The entrances that were passed.
-struct Notes {
-    spacing: Spacing,
-    /// Text that was given.
-    text: u64,
-    /// The text at which the last entrance is.
-    last: u64,
-    /// Bytes of all windows.
-    windows: u64,
-    /// Entrances that are still to be passed.
-    known: VecDeque<Entrance>,
-    found: Vec<Entrance>,
-}
-
-impl Notes {
-    fn new(spacing: Spacing, known: Vec<Entrance>) -> Self {
-        Self {
-            spacing,
-            known: known.into(),
-            text: 0,
-            last: 0,
-            windows: 0,
-            found: Vec::new(),
-        }
-    }
-
-    /// More text was given.
-    fn pass(&mut self, count: usize) {
-        self.text += count as u64;
-        let text = self.text;
-        let is_passed = |known: &Entrance| known.text <= text;
-        while self.known.front().is_some_and(is_passed)
-            && let Some(entrance) = self.known.pop_front()
-        {
-            self.note(entrance);
-        }
-    }
-
-    /// Keeps an entrance, if it is far enough from the last one.
-    fn note(&mut self, entrance: Entrance) {
-        if entrance.text >= self.last + self.spacing.text {
-            self.last = entrance.text;
-            self.found.push(entrance);
-        }
-    }
-
-    fn wants_inside(&self, at: u64) -> bool {
-        self.text - self.last >= self.spacing.text_inside
-            && self.windows <= at / self.spacing.windows
-    }
-
-    /// A block begins at this bit, counted from the file's beginning.
-    fn note_inside(&mut self, at: u64, window: &[u8]) -> io::Result<()> {
-        let inside = Inside::gzip((at % 8) as u8, window)?;
-        let entrance = Entrance {
-            inside: Some(inside),
-            ..Entrance::new(at / 8, self.text)
-        };
-        self.last = self.text;
-        self.windows += entrance.to_bytes().len() as u64;
-        self.found.push(entrance);
-        Ok(())
-    }
-}
-
 enum Stage<R> {
     Inside(Box<Member<R>>),
     Between(Source<R>),
@@ -143,14 +58,17 @@ impl<R: Read> Members<R> {
         entrance: &Entrance,
         source: R,
     ) -> io::Result<Self> {
-        let source = Source::new(Vec::new(), source);
+        let mut source = Source::new(Vec::new(), source);
         let member = match &entrance.inside {
             None => Member::begin(compression, source)?,
             Some(Inside::Gzip { bit, window }) => {
                 let window = unpack_window(window)?;
                 Member::Gzip(GzipDecoder::enter(source, *bit, &window)?)
             }
-            Some(Inside::Xz(block)) => Member::XzBlocks(XzBlocks::enter(source, block)?),
+            Some(Inside::Xz(block)) => {
+                source.ahead = xz::header(block);
+                Member::XzBlocks(XzBlocks::new(source, block)?)
+            }
         };
         Ok(Self::inside(compression, member))
     }
@@ -172,7 +90,7 @@ impl<R: Read> Members<R> {
     /// The entrances that were passed since the last call.
     pub(super) fn take_entrances(&mut self) -> Vec<Entrance> {
         let notes = self.notes.as_mut();
-        notes.map_or_else(Vec::new, |notes| std::mem::take(&mut notes.found))
+        notes.map_or_else(Vec::new, Notes::take)
     }
 
     /// The next member; none at the end.
@@ -185,7 +103,7 @@ impl<R: Read> Members<R> {
         if Compression::of(&first) == self.compression {
             source.put_back(first);
             if let Some(notes) = &mut self.notes {
-                notes.note(Entrance::new(source.position, notes.text));
+                notes.note_member(source.position);
             }
             return Member::begin(self.compression, source).map(Some);
         }
@@ -298,7 +216,7 @@ enum Member<R> {
     Zstd(zstd::Decoder<'static, Source<R>>),
     Bzip2(bzip2::bufread::BzDecoder<Source<R>>),
     Xz(XzDecoder<Source<R>>),
-    XzBlocks(XzBlocks<R>),
+    XzBlocks(XzBlocks<Source<R>>),
 }
 
 impl<R: Read> Member<R> {
@@ -312,7 +230,7 @@ impl<R: Read> Member<R> {
                 Self::Zstd(decoder)
             }
             Compression::Bzip2 => Self::Bzip2(bzip2::bufread::BzDecoder::new(source)),
-            Compression::Xz => Self::Xz(xz_decoder(source)?),
+            Compression::Xz => Self::Xz(xz::decoder(source)?),
         })
     }
 
@@ -324,7 +242,7 @@ impl<R: Read> Member<R> {
                 notes.pass(count);
                 if let Some(block) = block {
                     let at = decoder.source().position * 8 - block.bits_ahead;
-                    notes.note_inside(at, &block.window)?;
+                    notes.note_inside(at, &block.window);
                 }
                 return Ok(count);
             }
@@ -353,58 +271,6 @@ impl<R: Read> Read for Member<R> {
             Self::Bzip2(decoder) => decoder.read(into),
             Self::Xz(decoder) => decoder.read(into),
             Self::XzBlocks(blocks) => blocks.read(into),
-        }
-    }
-}
-
-fn xz_decoder<R: BufRead>(source: R) -> io::Result<XzDecoder<R>> {
-    let stream = liblzma::stream::Stream::new_stream_decoder(1 << WINDOW_LOG, 0)?;
-    Ok(XzDecoder::new_stream(source, stream))
-}
-
-/// The last blocks of a stream.
-struct XzBlocks<R> {
-    decoder: XzDecoder<io::Take<Source<R>>>,
-    /// Text that is left of them.
-    text: u64,
-    /// Bytes behind them that belong to the stream.
-    index: u64,
-}
-
-impl<R: Read> XzBlocks<R> {
-    fn enter(mut source: Source<R>, block: &XzBlock) -> io::Result<Self> {
-        source.ahead = xz::header(block);
-        let packed = block.packed.saturating_add(source.ahead.len() as u64);
-        Ok(Self {
-            decoder: xz_decoder(source.take(packed))?,
-            text: block.text,
-            index: block.index,
-        })
-    }
-
-    /// The source behind the stream.
-    fn into_source(self) -> io::Result<Source<R>> {
-        let mut packed = self.decoder.into_inner();
-        io::copy(&mut packed, &mut io::sink())?;
-        let mut index = packed.into_inner().take(self.index);
-        match io::copy(&mut index, &mut io::sink())? {
-            read if read < self.index => Err(io::ErrorKind::UnexpectedEof.into()),
-            _ => Ok(index.into_inner()),
-        }
-    }
-}
-
-impl<R: Read> Read for XzBlocks<R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let limit = self.text.min(into.len() as u64) as usize;
-        if limit == 0 {
-            return Ok(0);
-        }
-        let count = self.decoder.read(&mut into[..limit])?;
-        self.text -= count as u64;
-        match count {
-            0 => Err(io::ErrorKind::UnexpectedEof.into()),
-            count => Ok(count),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The text of a file, from its beginning or from any offset.
 
 use super::entrance::Entrance;
-use super::members::{Members, Spacing};
+use super::members::Members;
+use super::notes::Spacing;
 use super::{Compression, Counted, InputError, Left, first_bytes, xz};
 use crate::formats::{self, FileKind};
 use crate::progress::Progress;

@@ -9,8 +9,11 @@
 //! Whoever enters a block hands the decoder the stream's header before it. The decoder would compare the index with the
 //! blocks that it saw, so the index is kept from it.
 
+use super::WINDOW_LOG;
 use super::entrance::{Entrance, Inside, XzBlock};
-use std::io::{self, Read, Seek, SeekFrom};
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::Stream as Decoder;
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
 /// Of the header and of the footer.
@@ -177,4 +180,56 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+pub(super) fn decoder<R: BufRead>(source: R) -> io::Result<XzDecoder<R>> {
+    let stream = Decoder::new_stream_decoder(1 << WINDOW_LOG, 0)?;
+    Ok(XzDecoder::new_stream(source, stream))
+}
+
+/// The last blocks of a stream.
+pub(super) struct XzBlocks<R> {
+    decoder: XzDecoder<io::Take<R>>,
+    /// Text that is left of them.
+    text: u64,
+    /// Bytes behind them that belong to the stream.
+    index: u64,
+}
+
+impl<R: BufRead> XzBlocks<R> {
+    /// The source has the stream's header before the block.
+    pub(super) fn new(source: R, block: &XzBlock) -> io::Result<Self> {
+        let packed = block.packed.saturating_add(FRAME);
+        Ok(Self {
+            decoder: decoder(source.take(packed))?,
+            text: block.text,
+            index: block.index,
+        })
+    }
+
+    /// The source behind the stream.
+    pub(super) fn into_source(self) -> io::Result<R> {
+        let mut packed = self.decoder.into_inner();
+        io::copy(&mut packed, &mut io::sink())?;
+        let mut index = packed.into_inner().take(self.index);
+        match io::copy(&mut index, &mut io::sink())? {
+            read if read < self.index => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(index.into_inner()),
+        }
+    }
+}
+
+impl<R: BufRead> Read for XzBlocks<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let limit = self.text.min(into.len() as u64) as usize;
+        if limit == 0 {
+            return Ok(0);
+        }
+        let count = self.decoder.read(&mut into[..limit])?;
+        self.text -= count as u64;
+        match count {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
 }

@@ -9,7 +9,8 @@
 //! 1. its words;
 //! 2. pairs of neighbours with just one of the signs `. - / : @ = & ? # + % ~ * $ ! ^ \` between them, such as
 //!    `user=ann`, `shop.example`, `log/app`: unless both begin with a digit, which is so in every date and time, or
-//!    one is *telling* by itself, having 16 bytes, or 8 with a digit among them: hardly a line has it in another pair;
+//!    one is *telling* by itself, having 16 bytes, 8 with a digit among them, or 5 that begin with one: hardly a line has
+//!    it in another pair;
 //! 3. triples of words that begin with digits and have dots between them, of which addresses and versions consist:
 //!    `10.0.3.7` has `10.0.3` and `0.3.7`.
 //!
@@ -20,6 +21,7 @@ use super::folding::folded;
 /// Which words are telling.
 const TELLING: usize = 16;
 const TELLING_WITH_DIGIT: usize = 8;
+const TELLING_NUMBER: usize = 5;
 
 // Digits of e: nothing up the sleeve.
 const K0: u64 = 0xB7E1_5162_8AED_2A6B;
@@ -96,10 +98,13 @@ impl Word {
         // Bit 4 without bit 6, as letters have it, or bit 7, as other characters have it.
         let digits = |bytes: u64| bytes << 2 & !(bytes | bytes >> 1) & (0x40 * EACH);
         let has_digit = digits(low) | digits(high) != 0;
+        let is_number = (low as u8).is_ascii_digit();
         Self {
             key: mix(low ^ K0, high ^ K1 ^ length as u64),
-            is_number: (low as u8).is_ascii_digit(),
-            is_telling: (length >= TELLING) | (length >= TELLING_WITH_DIGIT) & has_digit,
+            is_number,
+            is_telling: (length >= TELLING)
+                | (length >= TELLING_WITH_DIGIT) & has_digit
+                | (length >= TELLING_NUMBER) & is_number,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::line_time::LineTimes;
 use crate::progress::Progress;
 use crate::reader::{CHUNK, Chunk, Reader};
 use crate::records::newlines;
-use crate::scan::{Remarks, Segment, Task, Text, has_sums, scan};
+use crate::scan::{Buffers, Remarks, Segment, Task, Text, has_sums, scan};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -56,9 +56,15 @@ fn scanned(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>, u64) {
         progress: &progress,
     };
     let mut builder = IndexBuilder::in_memory(&options);
-    let scanned = scan(text, task, &mut times(), |segment| {
-        builder.add("file", None, &segment.filters).unwrap();
-    });
+    let scanned = scan(
+        text,
+        task,
+        &mut times(),
+        &mut Buffers::default(),
+        |segment| {
+            builder.add("file", None, &segment.filters).unwrap();
+        },
+    );
     let index = builder.finish().unwrap();
     assert_eq!(index.len(), 1);
     (
@@ -77,7 +83,13 @@ fn times() -> LineTimes {
 fn segments_are_whole_lines() {
     let mut text = Vec::new();
     for line in 0..600_000u64 {
-        writeln!(text, "{} request {line:08x} of {}", 1_794_700_800 + line, "x".repeat((line % 40) as usize)).unwrap();
+        writeln!(
+            text,
+            "{} request {line:08x} of {}",
+            1_794_700_800 + line,
+            "x".repeat((line % 40) as usize)
+        )
+        .unwrap();
     }
     text.extend_from_slice(b"the last line has no end");
     let options = options(&["word"]);
@@ -93,7 +105,14 @@ fn segments_are_whole_lines() {
     let opened = || File::open(file.path()).unwrap();
     let all = || Text::of(file.path(), opened(), text.len() as u64, &progress).unwrap();
     let mut segments = Vec::new();
-    let scanned = scan(all(), task, &mut times(), |segment| segments.push(segment)).unwrap();
+    let scanned = scan(
+        all(),
+        task,
+        &mut times(),
+        &mut Buffers::default(),
+        |segment| segments.push(segment),
+    )
+    .unwrap();
     assert_eq!(scanned.whole, text.len() as u64 - 24);
     assert!(segments.len() > 1, "{}", segments.len());
     let (mut start, mut line) = (0, 0u64);
@@ -115,12 +134,28 @@ fn segments_are_whole_lines() {
     assert_eq!(start, text.len());
     // A tail has what it would have with the rest.
     let at: u64 = segments[0].bytes;
-    let tail = Text::from(file.path(), opened(), TextKind::PLAIN, at, text.len() as u64).unwrap();
+    let tail = Text::from(
+        file.path(),
+        opened(),
+        TextKind::PLAIN,
+        at,
+        text.len() as u64,
+    )
+    .unwrap();
     let mut tails = Vec::new();
-    scan(tail, task, &mut times(), |segment| tails.push(segment)).unwrap();
+    scan(
+        tail,
+        task,
+        &mut times(),
+        &mut Buffers::default(),
+        |segment| tails.push(segment),
+    )
+    .unwrap();
     let of = |segments: &[Segment]| -> Vec<_> {
         let segments = segments.iter();
-        segments.map(|one| (one.bytes, one.lines, one.sum, one.filters.clone())).collect()
+        segments
+            .map(|one| (one.bytes, one.lines, one.sum, one.filters.clone()))
+            .collect()
     };
     assert_eq!(of(&tails), of(&segments[1..]));
     let mut sums: Vec<_> = segments.iter().map(|one| (one.bytes, one.sum)).collect();

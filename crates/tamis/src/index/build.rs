@@ -7,12 +7,12 @@ use crate::index::pages::Summing;
 use crate::index::read::{Entry, FileIndex};
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::Body;
+use crate::store::stamp::Stamp;
 #[cfg(feature = "files")]
 use crate::store::{
     lock::FileLock,
     replace::{Existing, Replacement},
 };
-use crate::store::stamp::Stamp;
 #[cfg(feature = "files")]
 use std::{
     fs::File,
