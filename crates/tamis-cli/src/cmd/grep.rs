@@ -372,6 +372,7 @@ impl Args {
             threads: stream::threads(self.threads),
             is_wanted: &|path| choice.is_wanted(path),
             by_time: self.sort == Sort::Modified,
+            is_strict: self.strict,
             ends: None,
             progress: &progress,
         };

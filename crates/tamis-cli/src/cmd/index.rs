@@ -275,10 +275,12 @@ impl Args {
 
     /// What the index is to be, by what it is and what was asked for.
     fn aim(&self) -> Result<(Aim, Parts)> {
+        let mut stored = None;
         let (mut old, parts, old_specs, rate) = match Index::open_any(&self.index, &self.moved)? {
             Opened::Index(index) => {
                 let rate = index.parts.index.rate();
                 let table = index.as_found();
+                stored = Some(index.table.clone());
                 let Index { parts, specs, .. } = *index;
                 (table, parts, specs, rate)
             }
@@ -315,7 +317,7 @@ impl Args {
             old.choice = self.choice();
         }
         old.home = home_of(&self.index).context("finding the folder of the index")?;
-        let is_current = like.is_ok() && old == before;
+        let is_current = like.is_ok() && Some(&old) == stored.as_ref();
         let dropped = before.files.len() - old.files.len();
         Ok((
             Aim {

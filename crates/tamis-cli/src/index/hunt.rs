@@ -9,7 +9,7 @@ use super::table::Known;
 use super::walk::Folder;
 use super::{Index, is_gone};
 use anyhow::Result;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -73,6 +73,8 @@ pub(crate) struct Hunt<'a> {
     pub(crate) is_wanted: &'a (dyn Fn(&Path) -> bool + Sync),
     /// Whether files are ordered by their last change, not by their names.
     pub(crate) by_time: bool,
+    /// Whether files that are no text are named.
+    pub(crate) is_strict: bool,
     /// How far files are searched, if what is appended is searched later.
     pub(crate) ends: Option<&'a Positions>,
     pub(crate) progress: &'a Arc<Progress>,
@@ -90,11 +92,12 @@ struct Work<'a> {
 
 /// How the search of a file went.
 enum Searched {
-    Done(Found),
-    /// It is not there any more, or another file is.
+    /// The file that was there, which may be another than the one that was listed.
+    Done(Identity, Found),
+    /// It is not there any more, and what is there instead is searched by others.
     Moved,
     /// It could not be read, or not as text; what was found before counts.
-    Failed(Found, Option<String>),
+    Failed(Option<Identity>, Found, Option<String>),
     /// The output can't be written.
     Unwritten(io::Error),
 }
@@ -150,7 +153,7 @@ impl<'a> Hunt<'a> {
                 } else {
                     self.times
                 },
-                with_context: self.options.before + self.options.after > 0,
+                context: (self.options.before, self.options.after),
             };
             for file in survey.files {
                 let is_new = places.insert(file.listed.place.clone());
@@ -208,6 +211,13 @@ impl<'a> Hunt<'a> {
         out: &mut (dyn Write + Send),
     ) -> Result<bool> {
         let searches = Mutex::new(Vec::new());
+        let claims = Claims {
+            planned: work
+                .iter()
+                .map(|work| (work.file.identity(), work))
+                .collect(),
+            taken: Mutex::new(tally.handled.clone()),
+        };
         let next = AtomicUsize::new(0);
         let turns = Turns {
             state: Mutex::new(State {
@@ -235,7 +245,7 @@ impl<'a> Hunt<'a> {
                     number,
                     waiting: Vec::new(),
                 };
-                let searched = self.search_file(&work[number], &searches, &mut output);
+                let searched = self.search_file(&work[number], &claims, &searches, &mut output);
                 let waiting = std::mem::take(&mut output.waiting);
                 turns.finish(number, waiting, searched);
             }
@@ -253,54 +263,69 @@ impl<'a> Hunt<'a> {
         if let Some(error) = state.unwritten {
             return Err(error.into());
         }
-        let mut moved = false;
         for (number, outcome) in state.outcomes {
-            let file = &work[number].file;
-            let mut is_done = true;
             match outcome {
-                Searched::Done(found) => tally.found += found,
-                Searched::Moved => {
-                    moved = true;
-                    is_done = false;
+                Searched::Done(identity, found) => {
+                    tally.found += found;
+                    tally.handled.insert(identity);
                 }
-                Searched::Failed(found, why) => {
+                Searched::Moved => {}
+                Searched::Failed(identity, found, why) => {
                     tally.found += found;
                     tally.statistics.failed += 1;
-                    if let Some(why) = why {
-                        say!("tamis: {}: {why}", file.shown.display());
-                        // Who writes it may have removed what it is made of.
-                        is_done = false;
+                    match why {
+                        // Who writes it may have removed what it is made of, so it is not done.
+                        Some(why) => say!("tamis: {}: {why}", work[number].file.shown.display()),
+                        None => tally.handled.extend(identity),
                     }
                 }
                 Searched::Unwritten(error) => return Err(error.into()),
             }
-            if is_done {
-                tally.handled.insert(file.identity());
-            }
         }
-        Ok(moved)
+        let is_missing = |work: &Work| !claims.is_taken(work.file.identity());
+        Ok(work.iter().any(is_missing))
     }
 
     fn search_file(
         &self,
         work: &Work,
+        claims: &Claims,
         searches: &Mutex<Vec<Search<'a>>>,
         output: &mut dyn Write,
     ) -> Searched {
-        let (file, known) = (&work.file, work.known);
-        let name = &file.shown;
-        let Some(plan) = &work.plan else {
+        let name = &work.file.shown;
+        if work.plan.is_none() {
+            let identity = work.file.identity();
+            claims.take(identity);
             let nothing = std::iter::empty::<io::Result<Stretch>>();
             let mut search = Search::new(self.matcher, self.options);
-            return self.outcome(search.file(name, nothing, None, output));
-        };
-        let opened = match open(file) {
+            return self.outcome(identity, search.file(name, nothing, None, output));
+        }
+        let (opened, identity) = match open(&work.file) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Searched::Moved,
-            Err(error) => return Searched::Failed(Found::default(), Some(error.to_string())),
+            Err(error) => return Searched::Failed(None, Found::default(), Some(error.to_string())),
         };
+        // Of several names of a file, each is searched; one that has taken the place of another, once.
+        let is_same = identity == work.file.identity();
+        if !claims.take(identity) && !is_same {
+            return Searched::Moved;
+        }
+        let planned = if is_same {
+            Some(work)
+        } else {
+            claims.planned.get(&identity).copied()
+        };
+        let all = Plan::All;
+        let plan = planned
+            .and_then(|planned| planned.plan.as_ref())
+            .unwrap_or(&all);
+        let known = planned.and_then(|planned| planned.known);
+        let file = &planned.unwrap_or(work).file;
         let mut filter = self.filter(file, known.filter(|_| *plan != Plan::All));
         let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
+        // The file whose place it has taken may have had others.
+        let work = planned.unwrap_or(work);
         let some = || {
             let texts = work
                 .patterns
@@ -308,8 +333,9 @@ impl<'a> Hunt<'a> {
                 .map(|pattern| &self.patterns.texts[*pattern]);
             Matcher::of(self.patterns, &texts.collect::<Vec<_>>()).ok()
         };
-        let few =
-            work.patterns.len() < self.patterns.texts.len() && file.listed.metadata.len() > LARGE;
+        let few = *plan != Plan::All
+            && work.patterns.len() < self.patterns.texts.len()
+            && file.listed.metadata.len() > LARGE;
         let few = if few { some() } else { None };
         let mut search = match &few {
             Some(matcher) => Search::new(matcher, self.options),
@@ -326,18 +352,18 @@ impl<'a> Hunt<'a> {
         {
             searches.push(search);
         }
-        self.outcome(found)
+        self.outcome(identity, found)
     }
 
-    fn outcome(&self, found: Result<Found, Failure>) -> Searched {
+    fn outcome(&self, identity: Identity, found: Result<Found, Failure>) -> Searched {
         match found {
-            Ok(found) => Searched::Done(found),
+            Ok(found) => Searched::Done(identity, found),
             // Reported when it was indexed, or will be.
-            Err(Failure::Reading { found, error }) if is_not_text(&error) => {
-                Searched::Failed(found, None)
+            Err(Failure::Reading { found, error }) if is_not_text(&error) && !self.is_strict => {
+                Searched::Failed(Some(identity), found, None)
             }
             Err(Failure::Reading { found, error }) => {
-                Searched::Failed(found, Some(error.to_string()))
+                Searched::Failed(Some(identity), found, Some(error.to_string()))
             }
             Err(Failure::Writing(error)) => Searched::Unwritten(error),
         }
@@ -355,8 +381,9 @@ impl<'a> Hunt<'a> {
         let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
         let mut search = Search::new(self.matcher, self.options);
         let mut text = Vec::new();
-        match self.outcome(search.file(&file.shown, stretches, filter, &mut text)) {
-            Searched::Done(found) | Searched::Failed(found, _) => tally.found += found,
+        let found = search.file(&file.shown, stretches, filter, &mut text);
+        match self.outcome(file.identity(), found) {
+            Searched::Done(_, found) | Searched::Failed(_, found, _) => tally.found += found,
             Searched::Moved => {}
             Searched::Unwritten(error) => return Err(error.into()),
         }
@@ -395,14 +422,36 @@ impl<'a> Hunt<'a> {
     }
 }
 
-/// Opens a file, if it is still the one that was found.
-fn open(file: &Surveyed) -> io::Result<Option<File>> {
+/// The files that are searched. Where they change their names all the time, what is opened is not what was listed
+/// under its name, but it is one of them, or a new one: so it is searched, and nobody else has to.
+struct Claims<'w, 'a> {
+    planned: HashMap<Identity, &'w Work<'a>>,
+    taken: Mutex<HashSet<Identity>>,
+}
+
+impl Claims<'_, '_> {
+    /// Whether nobody has taken it before.
+    fn take(&self, identity: Identity) -> bool {
+        self.taken
+            .lock()
+            .is_ok_and(|mut taken| taken.insert(identity))
+    }
+
+    fn is_taken(&self, identity: Identity) -> bool {
+        self.taken
+            .lock()
+            .is_ok_and(|taken| taken.contains(&identity))
+    }
+}
+
+/// Opens what goes by the name of a file now.
+fn open(file: &Surveyed) -> io::Result<Option<(File, Identity)>> {
     let opened = match File::open(&file.listed.place) {
         Err(error) if is_gone(&error) => return Ok(None),
         opened => opened?,
     };
-    let is_same = identity(&opened.metadata()?) == file.identity();
-    Ok(is_same.then_some(opened))
+    let identity = identity(&opened.metadata()?);
+    Ok(Some((opened, identity)))
 }
 
 /// Lines of a range of times. A line without a time has that of the last one before it.

@@ -42,8 +42,8 @@ pub(crate) struct Chosen<'a> {
     /// The patterns, by number: each has a need of its own.
     pub(crate) patterns: usize,
     pub(crate) times: Times,
-    /// Whether lines next to a match are printed as well.
-    pub(crate) with_context: bool,
+    /// Lines before and after a match that are printed with it.
+    pub(crate) context: (usize, usize),
 }
 
 /// What is searched of a file.
@@ -103,21 +103,41 @@ impl Plan {
             // What was appended may have any of them.
             patterns = all();
         }
-        if chosen.with_context {
-            let found = wanted.clone();
-            for segment in (0..segments).filter(|segment| found[*segment]) {
-                wanted[segment.saturating_sub(1)] = true;
-                wanted[(segment + 1).min(segments - 1)] = true;
-            }
-            if let (true, Some(last)) = (tail, wanted.last_mut()) {
-                *last = true;
-            }
-        }
+        widen(known, &mut wanted, tail, chosen.context);
         let runs = runs(known, &wanted);
         if runs.is_empty() && !tail {
             return None;
         }
         Some((Self::Segments { runs, tail }, patterns))
+    }
+}
+
+/// Adds the segments that have the lines around those of the wanted ones, and before what was appended.
+fn widen(known: &Known, wanted: &mut [bool], tail: bool, (before, after): (usize, usize)) {
+    let segments = &known.segments;
+    let found: Vec<usize> = (0..wanted.len())
+        .filter(|segment| wanted[*segment])
+        .collect();
+    let tail = tail.then_some(segments.len());
+    for start in found.iter().copied().chain(tail) {
+        let mut lines = before as u64;
+        for segment in (0..start).rev() {
+            if lines == 0 {
+                break;
+            }
+            wanted[segment] = true;
+            lines = lines.saturating_sub(segments[segment].lines);
+        }
+    }
+    for end in found {
+        let mut lines = after as u64;
+        for segment in end + 1..segments.len() {
+            if lines == 0 {
+                break;
+            }
+            wanted[segment] = true;
+            lines = lines.saturating_sub(segments[segment].lines);
+        }
     }
 }
 
@@ -269,4 +289,70 @@ impl std::error::Error for NotText {}
 /// Whether nothing is wrong with a file but that it is not text.
 pub(crate) fn is_not_text(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<NotText>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::table::{At, Segment};
+    use std::path::PathBuf;
+    use tamis::index::Stamp;
+    use tamis_records::input::TextKind;
+
+    fn known(lines: &[u64]) -> Known {
+        let segment = |lines: &u64| Segment {
+            bytes: lines * 10,
+            lines: *lines,
+            sum: 0,
+            times: None,
+            last_time: None,
+            filters: At { part: 0, entry: 0 },
+        };
+        Known {
+            root: 0,
+            inside: PathBuf::new(),
+            stamp: Stamp::new(0, 0, 0, 0),
+            links: 1,
+            grows: false,
+            kind: TextKind::PLAIN,
+            whole: lines.iter().sum::<u64>() * 10,
+            ends: 0,
+            unread: None,
+            entrances: Vec::new(),
+            segments: lines.iter().map(segment).collect(),
+        }
+    }
+
+    #[test]
+    fn context_reaches_over_small_segments() {
+        let known = known(&[100, 2, 3, 1, 100, 1]);
+        let widened = |found: usize, tail, context| -> Vec<usize> {
+            let mut wanted = vec![false; 6];
+            if found < 6 {
+                wanted[found] = true;
+            }
+            widen(&known, &mut wanted, tail, context);
+            (0..6).filter(|segment| wanted[*segment]).collect()
+        };
+        assert_eq!(widened(3, false, (0, 0)), [3]);
+        assert_eq!(widened(3, false, (3, 0)), [2, 3]);
+        assert_eq!(widened(3, false, (4, 0)), [1, 2, 3]);
+        assert_eq!(widened(3, false, (6, 2)), [0, 1, 2, 3, 4]);
+        assert_eq!(widened(1, false, (0, 5)), [1, 2, 3, 4]);
+        assert_eq!(widened(6, true, (2, 0)), [4, 5]);
+        assert!(widened(6, true, (0, 9)).is_empty());
+    }
+
+    #[test]
+    fn ranges_follow_each_other() {
+        let known = known(&[4, 2, 3]);
+        assert_eq!(
+            ranges(&known, &[0..1, 2..3], false),
+            [(0, Some(40), 0), (60, Some(30), 6)]
+        );
+        assert_eq!(
+            ranges(&known, &[1..3], true),
+            [(40, Some(50), 4), (90, None, 9)]
+        );
+    }
 }
