@@ -221,7 +221,9 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
         && known.stamp.inode() == now.inode()
         && known.stamp.size() == now.size()
         && known.stamp.modified() == now.modified();
+    // Without a whole line, what it is can't be told yet: many a packed file was empty at first.
     let grown = known.kind.is_plain()
+        && known.whole > 0
         && known.unread.is_none()
         && known.stamp.inode() == now.inode()
         && known.stamp.size() < now.size();

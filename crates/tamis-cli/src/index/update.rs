@@ -420,8 +420,9 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     let size = all.min(from.saturating_add(AT_ONCE));
     let file = reading.file.try_clone()?;
     let text = match before {
-        None => Text::of(&listed.place, file, size, job.progress),
-        Some(known) => Text::from(&listed.place, file, known.kind, from, size),
+        // From the beginning, it may turn out to be something else than what it began like.
+        Some(known) if from > 0 => Text::from(&listed.place, file, known.kind, from, size),
+        _ => Text::of(&listed.place, file, size, job.progress),
     }?;
     let kind = text.kind();
     let task = Task {
