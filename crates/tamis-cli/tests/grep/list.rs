@@ -32,5 +32,5 @@ fn trigrams_find_what_rg_finds() {
 /// Files of several segments, of which some are packed.
 #[test]
 fn long_files_find_what_rg_finds() {
-    the_sixty(40, 120_000_000, &[]);
+    the_sixty(80, 120_000_000, &[]);
 }
