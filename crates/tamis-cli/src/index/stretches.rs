@@ -351,8 +351,8 @@ mod tests {
             [(0, Some(40), 0), (60, Some(30), 6)]
         );
         assert_eq!(
-            ranges(&known, &[1..3], true),
-            [(40, Some(50), 4), (90, None, 9)]
+            ranges(&known, &[1..2, 2..3], true),
+            [(40, Some(20), 4), (60, Some(30), 6), (90, None, 9)]
         );
     }
 }

@@ -138,7 +138,7 @@ pub struct TextReader {
 
 enum Text {
     Narrow(Bytes),
-    Wide(Box<DecodeReaderBytes<Bytes, Vec<u8>>>),
+    Wide(Box<Decoded>),
 }
 
 impl TextReader {
@@ -263,11 +263,37 @@ impl TextReader {
     }
 }
 
+/// UTF-16 as UTF-8.
+struct Decoded {
+    decoder: DecodeReaderBytes<Bytes, Vec<u8>>,
+    /// What was decoded and not asked for yet.
+    ahead: Cursor<Vec<u8>>,
+}
+
+/// Bytes that the decoder is asked for at least: where it has no room for a whole character, it loses the end of the last.
+const DECODED_AT_LEAST: usize = 64;
+
+impl Read for Decoded {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let count @ 1.. = self.ahead.read(into)? {
+            return Ok(count);
+        }
+        if into.len() >= DECODED_AT_LEAST {
+            return self.decoder.read(into);
+        }
+        let mut some = vec![0; DECODED_AT_LEAST];
+        let count = self.decoder.read(&mut some)?;
+        some.truncate(count);
+        self.ahead = Cursor::new(some);
+        self.ahead.read(into)
+    }
+}
+
 impl Read for TextReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match &mut self.text {
             Text::Narrow(bytes) => bytes.read(into),
-            Text::Wide(decoder) => decoder.read(into),
+            Text::Wide(decoded) => decoded.read(into),
         }
     }
 }
@@ -280,7 +306,10 @@ impl Text {
         // By its mark, as ripgrep does.
         let mut decoder = DecodeReaderBytesBuilder::new();
         decoder.bom_override(true).strip_bom(true);
-        Self::Wide(Box::new(decoder.build(bytes)))
+        Self::Wide(Box::new(Decoded {
+            decoder: decoder.build(bytes),
+            ahead: Cursor::default(),
+        }))
     }
 }
 

@@ -424,3 +424,33 @@ fn what_is_no_text_is_named_and_what_grows_without_end_is_not_read() {
     };
     assert!(error.is_not_read(), "{error}");
 }
+
+/// The decoder loses the end of what has no room in the buffer it is given.
+#[test]
+fn utf16_is_the_same_in_pieces_of_any_size() {
+    let mut bytes = vec![0xFF, 0xFE];
+    bytes.extend("wörd 漢字\n".encode_utf16().flat_map(u16::to_le_bytes));
+    bytes.push(b'!'); // half a character
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    let open = || TextReader::open(file.path(), &Default::default()).unwrap();
+    let mut whole = Vec::new();
+    open().read_to_end(&mut whole).unwrap();
+    assert_eq!(whole, "wörd 漢字\n\u{FFFD}".as_bytes());
+    for size in 1..20 {
+        let mut reader = open();
+        let mut pieces = Vec::new();
+        let mut piece = vec![0; size];
+        while let count @ 1.. = reader.read(&mut piece).unwrap() {
+            pieces.extend_from_slice(&piece[..count]);
+        }
+        assert_eq!(pieces, whole, "{size}");
+    }
+    for offset in 0..=whole.len() {
+        let opened = std::fs::File::open(file.path()).unwrap();
+        let mut rest = Vec::new();
+        let mut reader = text_from(opened, open().kind(), None, offset as u64).unwrap();
+        reader.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, whole[offset..], "{offset}");
+    }
+}
