@@ -92,8 +92,8 @@ struct Work<'a> {
 
 /// How the search of a file went.
 enum Searched {
-    /// The file that was there, which may be another than the one that was listed.
-    Done(Identity, Found),
+    /// The file that was there, which may be another than the one that was listed; its size, if the index did not know it.
+    Done(Identity, Found, Option<u64>),
     /// It is not there any more, and what is there instead is searched by others.
     Moved,
     /// It could not be read, or not as text; what was found before counts.
@@ -109,8 +109,19 @@ pub(crate) struct Tally {
     pub(crate) statistics: Statistics,
     /// Files that are done, whatever they are called now.
     handled: HashSet<Identity>,
+    /// Of those that the index did not know, the sizes when they were opened: one that has grown may be a copy, packed
+    /// or not, of a file that is deleted or cut by now.
+    sizes: HashMap<Identity, u64>,
     /// Whether anything was printed, so that the next file's lines are set off from it.
     printed: bool,
+}
+
+impl Tally {
+    fn is_done(&self, file: &Surveyed) -> bool {
+        let identity = file.identity();
+        let has_grown = |size: &u64| *size < file.listed.metadata.len();
+        self.handled.contains(&identity) && !self.sizes.get(&identity).is_some_and(has_grown)
+    }
 }
 
 impl<'a> Hunt<'a> {
@@ -157,7 +168,7 @@ impl<'a> Hunt<'a> {
             };
             for file in survey.files {
                 let is_new = places.insert(file.listed.place.clone());
-                let is_done = tally.handled.contains(&file.identity());
+                let is_done = tally.is_done(&file);
                 if !is_new || is_done || !(self.is_wanted)(&file.shown) {
                     continue;
                 }
@@ -265,9 +276,10 @@ impl<'a> Hunt<'a> {
         }
         for (number, outcome) in state.outcomes {
             match outcome {
-                Searched::Done(identity, found) => {
+                Searched::Done(identity, found, size) => {
                     tally.found += found;
                     tally.handled.insert(identity);
+                    tally.sizes.extend(size.map(|size| (identity, size)));
                 }
                 Searched::Moved => {}
                 Searched::Failed(identity, found, why) => {
@@ -344,6 +356,10 @@ impl<'a> Hunt<'a> {
                 used.unwrap_or_else(|| Search::new(self.matcher, self.options))
             }
         };
+        let size = match plan {
+            Plan::All => opened.metadata().map(|metadata| metadata.len()).ok(),
+            Plan::Segments { .. } => None,
+        };
         let end = self.ends.and_then(|ends| ends.end(file));
         let stretches = Stretches::new(opened, known, plan, end, self.progress);
         let found = search.file(name, stretches, filter, output);
@@ -352,12 +368,15 @@ impl<'a> Hunt<'a> {
         {
             searches.push(search);
         }
-        self.outcome(identity, found)
+        match self.outcome(identity, found) {
+            Searched::Done(identity, found, _) => Searched::Done(identity, found, size),
+            other => other,
+        }
     }
 
     fn outcome(&self, identity: Identity, found: Result<Found, Failure>) -> Searched {
         match found {
-            Ok(found) => Searched::Done(identity, found),
+            Ok(found) => Searched::Done(identity, found, None),
             // Reported when it was indexed, or will be.
             Err(Failure::Reading { found, error }) if is_not_text(&error) && !self.is_strict => {
                 Searched::Failed(Some(identity), found, None)
@@ -383,7 +402,7 @@ impl<'a> Hunt<'a> {
         let mut text = Vec::new();
         let found = search.file(&file.shown, stretches, filter, &mut text);
         match self.outcome(file.identity(), found) {
-            Searched::Done(_, found) | Searched::Failed(_, found, _) => tally.found += found,
+            Searched::Done(_, found, _) | Searched::Failed(_, found, _) => tally.found += found,
             Searched::Moved => {}
             Searched::Unwritten(error) => return Err(error.into()),
         }

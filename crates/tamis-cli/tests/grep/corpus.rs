@@ -140,12 +140,18 @@ impl Tree {
             .to_string()
     }
 
-    /// A line in the middle of the nth file that is written and packed so.
-    pub(crate) fn line(&self, style: Style, packing: Packing, nth: usize) -> String {
-        let text = self.nth(style, packing, nth).text();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len() / 2].into()
+    /// A line with this text, from the middle on, of the nth file that is written and packed so, or of a later one.
+    pub(crate) fn line(&self, style: Style, packing: Packing, nth: usize, has: &str) -> String {
+        for nth in nth..nth + self.files.len() {
+            let text = self.nth(style, packing, nth).text();
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<&str> = text.lines().collect();
+            let mut later = lines[lines.len() / 2..].iter();
+            if let Some(line) = later.find(|line| line.contains(has)) {
+                return line.to_string();
+            }
+        }
+        panic!("no line of style {style:?} has {has:?}")
     }
 
     /// Trees of any size have all of them: where they have few files, another style or packing takes its place.

@@ -71,7 +71,8 @@ pub(crate) fn same(dir: &Sandbox, index: &str, query: &Query) -> Result<(), Stri
         return Ok(());
     }
     Err(format!(
-        "tamis {asked:?}\n{}{}rg {expected:?}\nexit {} and {}{}",
+        "{:?}\ntamis {asked:?}\n{}{}rg {expected:?}\nexit {} and {}{}",
+        query.patterns,
         ours.err,
         if ours.code < 2 { "" } else { "an error\n" },
         ours.code,

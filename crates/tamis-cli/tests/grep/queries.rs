@@ -132,10 +132,7 @@ pub(crate) fn sixty(tree: &Tree) -> Vec<Query> {
     let address = |style, packing| tree.word(style, packing, 2, is_address);
     let mail = |style, packing| tree.word(style, packing, 3, is_mail);
     let phrase = |style, packing, from: &str, words| {
-        let line = (0..200)
-            .map(|nth| tree.line(style, packing, nth))
-            .find(|line| line.contains(from));
-        let line = line.unwrap_or_else(|| panic!("no line with {from}"));
+        let line = tree.line(style, packing, 0, from);
         let rest = &line[line.find(from).expect("it is there")..];
         let words: Vec<&str> = rest.split(' ').take(words).collect();
         words
@@ -365,7 +362,7 @@ pub(crate) fn sixty(tree: &Tree) -> Vec<Query> {
         ANY,
         "-x",
         Literal,
-        &[&tree.line(Epoch, Plain, 0)],
+        &[&tree.line(Epoch, Plain, 0, "")],
     );
     add(
         "several at once",
