@@ -787,8 +787,9 @@ fn messages_say_what_to_do() {
             "expected a string of bits, got an empty file",
         ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),
-        ("grep -i ix key", "ask for every spelling"),
-        ("grep -n ix key", "printed anyway"),
+        ("which -i ix key", "whatever their case"),
+        ("grep -e ix key", "patterns are arguments"),
+        ("grep -z ix key", "searched anyway"),
         (
             "dedup --colour in",
             "`tamis dedup --help` lists the options",
