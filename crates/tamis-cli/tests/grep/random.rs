@@ -185,7 +185,15 @@ impl Questions<'_> {
                 pattern
             }
         });
-        let patterns: Vec<String> = patterns.collect();
+        let mut patterns: Vec<String> = patterns.collect();
+        if count > 1 {
+            // Before rg 14, the flag of a pattern is that of all behind it, too.
+            for pattern in &mut patterns {
+                if let Some(rest) = pattern.strip_prefix("(?i)").map(str::to_owned) {
+                    *pattern = rest;
+                }
+            }
+        }
         let from_file = count > 3;
         let options = self.options();
         Query {
