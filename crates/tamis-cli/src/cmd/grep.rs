@@ -128,7 +128,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     byte_offset: bool,
 
-    /// Print file names [default]
+    /// Print file names, which is the default
     #[arg(short = 'H', long, overrides_with = "no_filename")]
     with_filename: bool,
 
