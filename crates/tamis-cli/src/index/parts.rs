@@ -18,7 +18,7 @@ use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, Inde
 /// Filters that the index holds itself, at most, in bytes.
 const YOUNG: u64 = 16 << 20;
 /// Filters are written when so many wait, in bytes.
-pub(crate) const WAITING: u64 = 32 << 20;
+pub(crate) const WAITING: u64 = 16 << 20;
 /// Smaller parts are merged when there are several ...
 const SMALL: u64 = 64 << 20;
 const SEVERAL: usize = 4;
