@@ -599,6 +599,39 @@ fn several_keys_are_told_apart() {
     assert_eq!(dir.run("which ix").code, 2);
 }
 
+/// What an earlier version made can't be asked, but says what to make again.
+#[test]
+fn an_index_of_the_first_edition_is_made_again() {
+    use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
+    let dir = Sandbox::new();
+    fs::create_dir(dir.path("d")).unwrap();
+    dir.write("d/a", "word\n");
+    let options = IndexOptions::new(0.02).unwrap().specs(["line"]).unwrap();
+    let mut builder = IndexBuilder::create(dir.path("ix"), &options).unwrap();
+    let roots = format!("\0{}\0d", dir.path("").display());
+    let keyless = EntryKeys::new(&options).build().unwrap();
+    builder.add(roots, None, &keyless).unwrap();
+    builder.finish().unwrap();
+    let asked = dir.run("which ix word");
+    assert_eq!(asked.code, 2);
+    assert!(
+        asked.err.contains("`tamis index -o ix` indexes"),
+        "{}",
+        asked.err
+    );
+    let made = dir.ok("index -o ix");
+    assert!(
+        made.err.contains("made by an earlier version"),
+        "{}",
+        made.err
+    );
+    let info = dir.ok("info --json ix");
+    assert!(info.text().contains("\"key\": \"line\""), "{}", info.text());
+    assert!(info.text().contains("0.02"), "{}", info.text());
+    assert_eq!(dir.ok("which ix word").code, 0);
+    assert_eq!(dir.run("which ix other").code, 1);
+}
+
 #[test]
 fn what_is_no_index_is_told() {
     let dir = Sandbox::new();

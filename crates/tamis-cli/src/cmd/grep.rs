@@ -1,6 +1,7 @@
 use crate::index::ask::KeyArgs;
 use crate::index::hunt::{Hunt, Tally, TextIndex};
 use crate::index::stretches::Times;
+use crate::index::watch::Watcher;
 use crate::index::{Index, is_index, records};
 use crate::{Exit, human, output, stream};
 use anyhow::{Context, Result, anyhow, bail};
@@ -378,6 +379,7 @@ impl Args {
         };
         let mut tally = Tally::default();
         if self.follow {
+            Watcher::new(&[])?;
             let ends = hunt.positions()?;
             hunt.ends = Some(&ends);
             hunt.run(&mut tally, &mut out)?;

@@ -121,6 +121,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         );
     }
     args.choice().check()?;
+    if args.watch {
+        // Told before all is read, not behind.
+        Watcher::new(&[])?;
+    }
     let progress = Arc::<Progress>::default();
     let signal = stream::stop_on_signals(&progress.stop)?;
     let mut exit = args.update(&progress, true)?;

@@ -17,6 +17,7 @@ pub(crate) mod table;
 pub(crate) mod tell;
 pub(crate) mod update;
 pub(crate) mod walk;
+#[cfg_attr(not(feature = "watch"), path = "no_watch.rs")]
 pub(crate) mod watch;
 
 pub(crate) use crate::location::is_index;

@@ -1,0 +1,21 @@
+//! In place of `watch.rs`, in a build that can't wait for files to change.
+
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// There is none.
+pub(crate) enum Watcher {}
+
+impl Watcher {
+    pub(crate) fn new(_: &[PathBuf]) -> Result<Self> {
+        bail!(
+            "this build has no `--watch` and `--follow`\n{}",
+            crate::FULL_BUILD
+        )
+    }
+
+    pub(crate) fn wait(&self, _: &AtomicBool) -> bool {
+        match *self {}
+    }
+}
