@@ -103,7 +103,7 @@ def test_candidates_and_matches_are_those_of_duckdb(folder, spec):
         holding = {file for file, _ in expected}
         assert holding <= set(candidates), key
         others += len(set(candidates) - holding)
-        lines = tamis("grep", "ix", f"--key=parquet:{spec}", "--", key, folder=folder)
+        lines = tamis("grep", "-n", "ix", f"--key=parquet:{spec}", "--", key, folder=folder)
         assert sorted(lines) == sorted(f"{file}:{number}:{key}" for file, number in expected)
     # Four standard errors and a bit: files without the key that were named.
     probes = (len(asked) + len(absent)) * FILES
