@@ -263,9 +263,12 @@ static void kinds(void) {
         uint8_t *bytes;
         size_t length;
         CHECK(tamis_to_bytes(one, &bytes, &length) == 0);
-        same_bytes(many, bytes, length);
+        /* In a cuckoo filter, where a key lies depends on who was there first. */
+        if (CREATED[i] != TAMIS_CUCKOO)
+            same_bytes(many, bytes, length);
         tamis_bytes_free(bytes, length);
         round_trip(one, NULL);
+        round_trip(many, NULL);
         tamis_free(one);
         tamis_free(many);
     }
