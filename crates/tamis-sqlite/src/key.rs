@@ -35,12 +35,10 @@ pub(crate) fn with_bytes<T>(
             let left = rest.len();
             Ok(Some(run(&text[..20 - left])))
         }
-        ValueRef::Real(_) => Err(wrong(
-            "key",
-            "a text, a blob or an integer, because a real number has many texts; \
-             cast it to the text that was added",
-            Type::Real,
-        )),
+        ValueRef::Real(number) => Err(error(format!(
+            "key: expected a text, a blob or an integer, got the real number {number}; it has many texts: \
+             cast it to the one that was added"
+        ))),
     }
 }
 
