@@ -19,9 +19,9 @@
  * Paths are the bytes that the system takes; on Windows, UTF-8.
  *
  * Threads. Any number of threads may ask one filter (tamis_contains..., tamis_info, tamis_save, tamis_to_bytes). While
- * they do, others may add to bloom, blocked, counting and window filters (tamis_insert...). Everything else that takes a
- * filter that is not const needs it for itself: other calls that change it, and adding to a cuckoo or a growing
- * filter. A list is for one thread at a time. Errors are kept for each thread.
+ * they do, others may add to bloom, blocked, counting and window filters (tamis_insert..., but for those with alone).
+ * Everything else that takes a filter that is not const needs it for itself: other calls that change it, and adding to a
+ * cuckoo or a growing filter. A list is for one thread at a time. Errors are kept for each thread.
  *
  * What is the caller's to keep, since it can't be checked: a pointer is NULL or valid, with as many bytes or elements
  * behind it as are said; a handle comes from this library and is used no more after it was freed, nor freed twice;
@@ -306,6 +306,12 @@ int tamis_contains_many_u64(const struct tamis_filter *filter, const uint64_t *k
 // Adds a key: 1 if it was new, which is always right; 0 if it seemed present.
 int tamis_insert(struct tamis_filter *filter, const void *key, size_t length);
 
+// tamis_insert for a filter that no other thread uses meanwhile, whatever its kind: several times as fast, because it
+// needs no atomic instructions.
+int tamis_insert_alone(struct tamis_filter *filter,
+                       const void *key,
+                       size_t length);
+
 // tamis_insert for an integer.
 int tamis_insert_u64(struct tamis_filter *filter, uint64_t key);
 
@@ -327,6 +333,13 @@ int tamis_insert_many_at(struct tamis_filter *filter,
                          size_t count,
                          int64_t micros,
                          bool *is_new);
+
+// tamis_insert_many for a filter that no other thread uses meanwhile, whatever its kind: the fastest way to add.
+int tamis_insert_many_alone(struct tamis_filter *filter,
+                            const void *const *keys,
+                            const size_t *lengths,
+                            size_t count,
+                            bool *is_new);
 
 // tamis_insert_many for integers.
 int tamis_insert_many_u64(struct tamis_filter *filter, const uint64_t *keys, size_t count, bool *is_new);

@@ -6,7 +6,7 @@
 //     seen.save("seen.tamis");
 //
 // Filters are moved, not copied, and freed at the end of their scope. Errors are exceptions, tamis::error. Threads may
-// use a filter as tamis.h says: all may ask, and add to bloom, blocked, counting and window filters meanwhile.
+// use a filter as tamis.h says: all may ask, and meanwhile add to bloom, blocked, counting and window filters.
 
 #ifndef TAMIS_HPP
 #define TAMIS_HPP
@@ -186,6 +186,10 @@ public:
 
     /// Adds a key and returns whether it was new. `true` is always right.
     bool insert(std::string_view key) { return detail::checked(tamis_insert(get(), key.data(), key.size())) != 0; }
+    /// The same while no other thread uses the filter: several times as fast.
+    bool insert_alone(std::string_view key) {
+        return detail::checked(tamis_insert_alone(get(), key.data(), key.size())) != 0;
+    }
     bool insert(std::string_view key, moment at) {
         auto micros = at.time_since_epoch().count();
         return detail::checked(tamis_insert_at(get(), key.data(), key.size(), micros)) != 0;
@@ -195,6 +199,13 @@ public:
         detail::keys all(keys);
         detail::answers out(keys.size());
         detail::checked(tamis_insert_many(get(), all.pointers.data(), all.lengths.data(), keys.size(), out.data()));
+        return out.vector();
+    }
+    std::vector<bool> insert_many_alone(const std::vector<std::string_view> &keys) {
+        detail::keys all(keys);
+        detail::answers out(keys.size());
+        detail::checked(
+            tamis_insert_many_alone(get(), all.pointers.data(), all.lengths.data(), keys.size(), out.data()));
         return out.vector();
     }
     std::vector<bool> insert_many_u64(const std::vector<std::uint64_t> &keys) {

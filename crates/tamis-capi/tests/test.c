@@ -59,6 +59,9 @@ static void bad_arguments(void) {
     FAILS(bad, "NULL", tamis_contains_many_u64(NULL, &number, 1, &answer));
     FAILS(bad, "NULL", tamis_insert(NULL, "a", 1));
     FAILS(bad, "NULL", tamis_insert_u64(NULL, 1));
+    FAILS(bad, "NULL", tamis_insert_alone(NULL, "a", 1));
+    FAILS(bad, "NULL", tamis_insert_many_alone(NULL, keys, lengths, 1, &answer));
+    FAILS(bad, "NULL", tamis_insert_many(NULL, NULL, NULL, 0, NULL));
     FAILS(bad, "NULL", tamis_insert_at(NULL, "a", 1, 0));
     FAILS(bad, "NULL", tamis_insert_many(NULL, keys, lengths, 1, &answer));
     FAILS(bad, "NULL", tamis_insert_many_at(NULL, keys, lengths, 1, 0, &answer));
@@ -225,7 +228,9 @@ static void round_trip(tamis_filter *filter, const tamis_secret *secret) {
         if (form == 1 || form == 2 || form >= 5) {
             CHECK(!info.writable);
             FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_insert(forms[form], "x", 1));
+            FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_insert_alone(forms[form], "x", 1));
             FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_insert_many(forms[form], keys, lengths, 1, NULL));
+            FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_insert_many_alone(forms[form], keys, lengths, 1, NULL));
             FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_remove(forms[form], "x", 1));
             FAILS(TAMIS_ERROR_UNABLE, "opened for reading", tamis_union(forms[form], filter));
         }
@@ -247,7 +252,9 @@ static void kinds(void) {
     for (size_t i = 0; i < COUNT(CREATED); i++) {
         tamis_filter *one = tamis_new(CREATED[i], MANY, 0.001, NULL);
         tamis_filter *many = tamis_new(CREATED[i], MANY, 0.001, NULL);
-        CHECK(one && many);
+        tamis_filter *alone = tamis_new(CREATED[i], MANY, 0.001, NULL);
+        tamis_filter *many_alone = tamis_new(CREATED[i], MANY, 0.001, NULL);
+        CHECK(one && many && alone && many_alone);
         size_t new = 0;
         for (size_t k = 0; k < MANY; k++) {
             CHECK(tamis_contains(one, keys[k], lengths[k]) >= 0);
@@ -260,17 +267,26 @@ static void kinds(void) {
         for (size_t k = 0; k < MANY; k++)
             many_new += is_new[k];
         CHECK(many_new == new);
+        for (size_t k = 0; k < MANY; k++)
+            CHECK(tamis_insert_alone(alone, keys[k], lengths[k]) == is_new[k]);
+        static bool again[MANY];
+        CHECK(tamis_insert_many_alone(many_alone, keys, lengths, MANY, again) == 0);
+        CHECK(memcmp(is_new, again, sizeof again) == 0);
         uint8_t *bytes;
         size_t length;
         CHECK(tamis_to_bytes(one, &bytes, &length) == 0);
         /* In a cuckoo filter, where a key lies depends on who was there first. */
         if (CREATED[i] != TAMIS_CUCKOO)
             same_bytes(many, bytes, length);
+        same_bytes(alone, bytes, length);
         tamis_bytes_free(bytes, length);
         round_trip(one, NULL);
         round_trip(many, NULL);
+        round_trip(many_alone, NULL);
         tamis_free(one);
         tamis_free(many);
+        tamis_free(alone);
+        tamis_free(many_alone);
     }
 }
 

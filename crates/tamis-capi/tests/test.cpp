@@ -39,6 +39,7 @@ int main() {
     tamis::filter seen(kind::blocked, 1'000, 1e-6);
     CHECK(seen.insert("apple") && !seen.insert("apple") && seen.contains("apple") && !seen.contains("pear"));
     CHECK((seen.insert_many(keys) == std::vector<bool>{true, false, true, true, true, false}));
+    CHECK(!seen.insert_alone("apple") && seen.insert_many_alone({"apple", one}) == std::vector<bool>(2, false));
     CHECK((seen.contains_many(keys) == std::vector<bool>(6, true)));
     CHECK(seen.contains_many({}).empty() && seen.insert_many_u64({}).empty());
     CHECK(seen.insert_u64(7) && seen.contains_u64(7) && !seen.contains_u64(8));
