@@ -114,6 +114,19 @@ def test_files_are_those_of_the_command(compiled, tmp_path, kind, name):
     assert (tmp_path / "c.tamis").read_bytes() == made.read_bytes()
 
 
+def test_examples_of_the_docs(library, tmp_path):
+    """Those of docs/c.md print what their comments say."""
+    page = (ROOT / "docs/c.md").read_text()
+    for language, compiler, printed in [
+        ("c", ["cc", "-std=c99"], "1\n0\n0\n"),
+        ("cpp", ["c++", "-std=c++17"], "10\nopening none.tamis: No such file or directory (os error 2)\n"),
+    ]:
+        source = tmp_path / f"example.{language}"
+        source.write_text(re.search(rf"```{language}\n(#include.*?)```", page, re.S).group(1))
+        run(*compiler, *STRICT, f"-I{CRATE}/include", source, library, *SYSTEM, "-o", tmp_path / "example")
+        assert run(tmp_path / "example", cwd=tmp_path) == printed
+
+
 def test_installed(tmp_path):
     """As users link it: by pkg-config, shared and static."""
     run(CRATE / "install", tmp_path, env={**os.environ, "PROFILE": "dev"})
