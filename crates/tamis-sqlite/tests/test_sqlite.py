@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import threading
@@ -399,3 +400,19 @@ def test_the_shell(extension, made):
     done = subprocess.run(["sqlite3", ":memory:", ".load ./tamis", f"SELECT tamis_check('{path}', 'apple')"],
                           cwd=extension.parent, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+
+
+def test_examples_of_the_docs(extension, index, tmp_path):
+    """docs/sql.md: each statement that ends with a comment prints what the comment says."""
+    page = (ROOT / "docs/sql.md").read_text()
+    shutil.copy(extension.with_suffix(".so"), tmp_path)
+    run = 0
+    for kind, block in re.findall(r"```(\w+)\n(.*?)```", page, re.S):
+        if kind == "sh" and "cargo" not in block:
+            subprocess.run(["bash", "-euc", block], check=True, capture_output=True)
+        elif kind == "sql":
+            done = subprocess.run(["sqlite3", ":memory:"], input=block, capture_output=True, text=True)
+            expected = re.findall(r"; +-- (.*)", block)
+            assert (done.stdout.splitlines(), done.stderr) == (expected, "")
+            run += len(expected)
+    assert run == 7
