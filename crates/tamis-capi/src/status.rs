@@ -163,3 +163,25 @@ pub extern "C" fn tamis_abi_version() -> u32 {
 
 /// The version of the interface that this header describes.
 pub const TAMIS_ABI_VERSION: u32 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_status() {
+        let last = || {
+            // SAFETY: it is the text of this thread, and no call fails meanwhile.
+            unsafe { CStr::from_ptr(tamis_last_error()) }
+                .to_str()
+                .unwrap()
+        };
+        assert_eq!((tamis_last_status(), last()), (0, ""));
+        let other = Status::TAMIS_ERROR_OTHER as c_int;
+        assert_eq!(status(|| panic!("as a fault would")), other);
+        assert!(tamis_last_status() == other && last().contains("fault of the library"));
+        assert!(handle::<u8>(|| panic!("as a fault would")).is_null());
+        assert_eq!(answer(|| Err(Failure::argument("a\0b"))), -1);
+        assert_eq!(last(), "a\u{fffd}b");
+    }
+}
