@@ -7,7 +7,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TAMIS = pathlib.Path(os.environ.get("TAMIS", ROOT / "target/debug/tamis"))
 GOLDEN = ROOT / "crates/tamis/tests/golden"
-SECRET = (GOLDEN / "secret.key").read_text().strip()
+SECRET = (GOLDEN / "secret.key").read_bytes().hex()
 
 
 def tamis(*words, input=None, code=0):

@@ -22,7 +22,7 @@ final class Floats {
         return Double.longBitsToDouble((long) high << 32 | Double.doubleToRawLongBits(x) & 0xFFFFFFFFL);
     }
 
-    /** The logarithm of 1 + x, for -1 <= x <= 0: the C library's steps (fdlibm, its sums in another order). */
+    /** The logarithm of 1 + x, for -1 <= x <= 0: the C library's steps, on a processor that multiplies and adds at once. */
     static double log1p(double x) {
         if (x == -1) {
             return Double.NEGATIVE_INFINITY;
@@ -33,7 +33,7 @@ final class Floats {
         int hx = highWord(x);
         int ax = hx & 0x7FFFFFFF;
         if (ax < 0x3E200000) { // below 2^-29
-            return ax < 0x3C900000 ? x : x - x * x * 0.5;
+            return ax < 0x3C900000 ? x : Math.fma(-x * x, 0.5, x);
         }
         int k = 0;
         int hu = 1;
@@ -57,24 +57,24 @@ final class Floats {
         double half = 0.5 * f * f;
         if (hu == 0) { // f is tiny
             if (f == 0) {
-                return k == 0 ? 0 : k * LN2_HI + (c + k * LN2_LO);
+                return Math.fma(k, LN2_HI, Math.fma(k, LN2_LO, c));
             }
-            double r = half * (1 - 0.66666666666666666 * f);
-            return k == 0 ? f - r : k * LN2_HI - ((r - (k * LN2_LO + c)) - f);
+            double r = half * Math.fma(-0.66666666666666666, f, 1);
+            return k == 0 ? f - r : Math.fma(k, LN2_HI, -((r - Math.fma(k, LN2_LO, c)) - f));
         }
         double s = f / (2 + f);
         double z = s * s;
         double z2 = z * z;
         double z4 = z2 * z2;
-        double z6 = z4 * z2;
-        double r = z * 6.666666666666735130e-01
-                + z2 * (3.999999999940941908e-01 + z * 2.857142874366239149e-01)
-                + z4 * (2.222219843214978396e-01 + z * 1.818357216161805012e-01)
-                + z6 * (1.531383769920937332e-01 + z * 1.479819860511658591e-01);
-        return k == 0 ? f - (half - s * (half + r)) : k * LN2_HI - ((half - (s * (half + r) + (k * LN2_LO + c))) - f);
+        double r1 = Math.fma(z, 2.857142874366239149e-01, 3.999999999940941908e-01);
+        double r2 = Math.fma(z, 1.818357216161805012e-01, 2.222219843214978396e-01);
+        double r3 = Math.fma(z, 1.479819860511658591e-01, 1.531383769920937332e-01);
+        double r = Math.fma(z4 * z2, r3, Math.fma(z4, r2, Math.fma(z, 6.666666666666735130e-01, z2 * r1)));
+        double product = s * (half + r);
+        return k == 0 ? f - (half - product) : Math.fma(k, LN2_HI, -((half - (product + Math.fma(k, LN2_LO, c))) - f));
     }
 
-    /** e to the power of x, less 1, for x <= 0: the C library's steps. */
+    /** e to the power of x, less 1, for x <= 0: the C library's steps, on a processor that multiplies and adds at once. */
     static double expm1(double x) {
         if (!(x <= 0)) {
             return Double.NaN;
@@ -93,8 +93,8 @@ final class Floats {
                 lo = -LN2_LO;
                 k = -1;
             } else {
-                k = (int) (1.44269504088896338700e+00 * x - 0.5);
-                hi = x - k * LN2_HI;
+                k = (int) Math.fma(1.44269504088896338700e+00, x, -0.5);
+                hi = Math.fma(-k, LN2_HI, x);
                 lo = k * LN2_LO;
             }
             x = hi - lo;
@@ -106,16 +106,16 @@ final class Floats {
         double h = x * half;
         double h2 = h * h;
         double h4 = h2 * h2;
-        double r = 1 + h * -3.33333333333331316428e-02
-                + h2 * (1.58730158725481460165e-03 + h * -7.93650757867487942473e-05)
-                + h4 * (4.00821782732936239552e-06 + h * -2.01099218183624371326e-07);
-        double t = 3 - r * half;
-        double e = h * ((r - t) / (6 - x * t));
+        double r1 = Math.fma(h, -3.33333333333331316428e-02, 1);
+        double r2 = Math.fma(h, -7.93650757867487942473e-05, 1.58730158725481460165e-03);
+        double r3 = Math.fma(h, -2.01099218183624371326e-07, 4.00821782732936239552e-06);
+        double r = Math.fma(h4, r3, Math.fma(h2, r2, r1));
+        double t = Math.fma(-r, half, 3);
+        double e = h * ((r - t) / Math.fma(-x, t, 6));
         if (k == 0) {
-            return x - (x * e - h);
+            return x - Math.fma(x, e, -h);
         }
-        e = x * (e - c) - c;
-        e -= h;
+        e = Math.fma(x, e - c, -c) - h;
         if (k == -1) {
             return 0.5 * (x - e) - 0.5;
         }
