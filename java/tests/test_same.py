@@ -187,11 +187,11 @@ def test_plans_that_nobody_can_make(java):
 def test_functions_are_those_of_the_system(java, function, argument):
     """Python's are the C library's, as Rust's are. Of the logarithm, which is rightly rounded here, a last digit may differ."""
     chance = random.Random(1)
-    arguments = [argument(chance) for _ in range(100_000)]
+    arguments = [argument(chance) for _ in range(20_000 if function is math.log else 100_000)]
     bits = [f"{struct.unpack('<Q', struct.pack('<d', x))[0]:016x}" for x in arguments]
     answers = [struct.unpack("<d", struct.pack("<Q", int(y, 16)))[0] for y in java("math", function.__name__, *bits).split()]
     differ = [x for x, ours in zip(arguments, answers, strict=True) if function(x) != ours]
-    assert len(differ) <= (2_000 if function is math.log else 0), differ[:3]
+    assert len(differ) <= (400 if function is math.log else 0), differ[:3]
 
 
 @pytest.mark.parametrize("kind", KINDS)
