@@ -181,14 +181,66 @@ function normal(key) {
       return key;
     }
   }
-  let url;
+  const url = parsed(text);
+  if (url === null || !hasSoundHost(url)) return key;
+  // Setting it to nothing would keep a mark, and trim what is before it.
+  const { href, hash, pathname, search } = url;
+  const whole = href.slice(0, href.length - (hash.length || Number(href.endsWith("#"))));
+  const path = textWithCaret(text, pathname);
+  const before = whole.length - pathname.length - search.length - (search === "" && whole.endsWith("?") ? 1 : 0);
+  return whole.slice(0, before) + path + whole.slice(before + pathname.length);
+}
+
+function parsed(text) {
   try {
-    url = new URL(text);
+    return new URL(text);
   } catch {
-    return key;
+    return null;
   }
-  url.hash = "";
-  return url.href;
+}
+
+/// A path in which `^` stays: newer engines encode it, as the standard has it since 2025.
+function textWithCaret(text, pathname) {
+  if (!text.includes("^") || !pathname.includes("%5E")) return pathname;
+  let mark = "caret";
+  while (text.includes(mark)) mark += "x";
+  return parsed(text.replaceAll("^", mark))?.pathname.replaceAll(mark, "^") ?? pathname;
+}
+
+/// Whether labels in Punycode are what their text would be: some engines don't look.
+function hasSoundHost({ protocol, hostname }) {
+  if (!hostname.includes("xn--") || !/^(https?|wss?|ftp|file):$/.test(protocol)) return true;
+  const labels = hostname.split(".").map((label) => (label.startsWith("xn--") ? punycode(label.slice(4)) : label));
+  return !labels.includes(null) && parsed(`http://${labels.join(".")}`)?.hostname === hostname;
+}
+
+/// The text that is written so (RFC 3492); null if it is none.
+function punycode(written) {
+  const dash = written.lastIndexOf("-");
+  const text = Array.from(written.slice(0, Math.max(dash, 0)), (character) => character.codePointAt(0));
+  let [code, at, bias] = [128, 0, 72];
+  for (let i = dash + 1; i < written.length; ) {
+    const before = at;
+    for (let [weight, k] = [1, 36]; ; k += 36) {
+      const digit = "abcdefghijklmnopqrstuvwxyz0123456789".indexOf(written[i++] ?? "-");
+      if (digit < 0) return null;
+      at += digit * weight;
+      const threshold = Math.min(Math.max(k - bias, 1), 26);
+      if (digit < threshold) break;
+      weight *= 36 - threshold;
+      if (weight > 2 ** 31) return null;
+    }
+    let delta = Math.floor((at - before) / (before === 0 ? 700 : 2));
+    delta += Math.floor(delta / (text.length + 1));
+    let steps = 0;
+    for (; delta > 455; steps += 36) delta = Math.floor(delta / 35);
+    bias = steps + Math.floor((36 * delta) / (delta + 38));
+    code += Math.floor(at / (text.length + 1));
+    at %= text.length + 1;
+    if (code > 0x10ffff) return null;
+    text.splice(at++, 0, code);
+  }
+  return String.fromCodePoint(...text);
 }
 
 /// Bytes of a key that is too long for the block, while `work` has their address.
