@@ -181,14 +181,84 @@ function normal(key) {
       return key;
     }
   }
+  return byParts(text) ?? ofWeb(text) ?? key;
+}
+
+/// A URL of the web, by the engine.
+function ofWeb(text) {
   const url = parsed(text);
-  if (url === null || !hasSoundHost(url)) return key;
-  // Setting it to nothing would keep a mark, and trim what is before it.
-  const { href, hash, pathname, search } = url;
-  const whole = href.slice(0, href.length - (hash.length || Number(href.endsWith("#"))));
-  const path = textWithCaret(text, pathname);
-  const before = whole.length - pathname.length - search.length - (search === "" && whole.endsWith("?") ? 1 : 0);
-  return whole.slice(0, before) + path + whole.slice(before + pathname.length);
+  if (url === null || !hasSoundHost(url)) return null;
+  return beforePath(url) + pathWithCaret(text, url.pathname) + query(url);
+}
+
+/// From the question mark on, also where nothing follows it.
+function query({ href, search }) {
+  return search || (/^[^#]*\?(#|$)/.test(href) ? "?" : "");
+}
+
+function beforePath(url) {
+  const whole = url.href.split("#", 1)[0];
+  return whole.slice(0, whole.length - query(url).length - url.pathname.length);
+}
+
+/// A URL in whose path engines differ, and with them the crate that Rust has: of a file, or of another scheme than
+/// the web's. Null for others, and for what is no URL. (As in crates/tamis/src/key_rule/web.rs.)
+function byParts(text) {
+  const [whole] = text.replace(/^[\0- ]+|[\0- ]+$/g, "").split("#", 1);
+  const end = whole.includes("?") ? whole.indexOf("?") : whole.length;
+  const colon = whole.slice(0, end).indexOf(":");
+  if (colon < 0) return null;
+  const scheme = whole.slice(0, colon).replace(/[\t\n\r]/g, "").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  if (/^(https?|wss?|ftp)$/.test(scheme)) return null;
+  const isFile = scheme === "file";
+  const rest = whole.slice(colon + 1, end).replace(/[\t\n\r]/g, "");
+  const asked = whole.slice(end);
+  const slash = isFile ? /[/\\]/ : /\//;
+  const slashes = rest.match(isFile ? /^[/\\]*/ : /^\/*/)[0].length;
+  let [authority, path] = [null, rest];
+  if (slashes > 1) {
+    const length = rest.slice(2).search(slash);
+    authority = length < 0 ? rest.slice(2) : rest.slice(2, 2 + length);
+    path = rest.slice(2 + authority.length);
+    if (isFile && isDrive(authority)) [authority, path] = [null, `/${rest.slice(2)}`];
+  } else if (slashes === 0 && !isFile) {
+    if (!rest.endsWith(" ")) return null;
+    const url = parsed(`${scheme}:${rest.slice(0, -1)}%20${asked}#`);
+    return url && url.href.split("#", 1)[0];
+  } else if (slashes === 0) {
+    path = `/${rest}`;
+  }
+  const host = authority?.slice(authority.lastIndexOf("@") + 1);
+  const isNone = authority !== null && ((!isFile && host === "" && authority.includes("@")) || (!isFile && host.includes("\\")));
+  // A fragment keeps a space before it from being trimmed.
+  const url = isNone ? null : parsed(`${scheme}:${authority !== null ? `//${authority}` : isFile ? "//" : ""}/${asked}#`);
+  if (url === null || !hasSoundHost(url)) return text;
+  const normal = path === "" && !isFile ? "" : withoutDots(path.split(slash).slice(1), isFile);
+  const dot = authority === null && !isFile && normal.startsWith("//") ? "/." : "";
+  return beforePath(url) + dot + normal + query(url);
+}
+
+function withoutDots(segments, isFile) {
+  const path = [];
+  if (segments.length === 0) path.push("");
+  for (const [i, segment] of segments.entries()) {
+    const dots = segment.replace(/%2e/gi, ".");
+    if (dots !== "." && dots !== "..") {
+      path.push(isFile && path.length === 0 && isDrive(segment) ? segment.replace("|", ":") : encoded(segment));
+      continue;
+    }
+    if (dots === ".." && !(isFile && path.length === 1 && isDrive(path[0]))) path.pop();
+    if (i === segments.length - 1) path.push("");
+  }
+  return path.map((segment) => `/${segment}`).join("");
+}
+
+const isDrive = (segment) => /^[a-zA-Z][:|]$/.test(segment);
+
+/// The segment with what a path can't have as percent and two digits.
+function encoded(segment) {
+  const escape = (byte) => (byte <= 32 || byte >= 127 || '"<>`{}#?'.includes(String.fromCharCode(byte)) ? `%${byte.toString(16).toUpperCase().padStart(2, "0")}` : String.fromCharCode(byte));
+  return Array.from(encoder.encode(segment), escape).join("");
 }
 
 function parsed(text) {
@@ -200,7 +270,7 @@ function parsed(text) {
 }
 
 /// A path in which `^` stays: newer engines encode it, as the standard has it since 2025.
-function textWithCaret(text, pathname) {
+function pathWithCaret(text, pathname) {
   if (!text.includes("^") || !pathname.includes("%5E")) return pathname;
   let mark = "caret";
   while (text.includes(mark)) mark += "x";
