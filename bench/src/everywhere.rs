@@ -58,8 +58,9 @@ impl Bench {
 
     /// Runs a program of the repository to its end.
     fn done(&self, program: &str, args: &[&str]) -> Result<(), String> {
-        let status = self.command(program).args(args).stdout(Stdio::null());
-        let status = status.status().map_err(|e| format!("{program}: {e}"))?;
+        let mut command = self.command(program);
+        let status = command.args(args).stdout(Stdio::null()).status();
+        let status = status.map_err(|e| format!("{program}: {e}"))?;
         match status.success() {
             true => Ok(()),
             false => Err(format!("{program} {args:?}: {status}")),
@@ -69,8 +70,9 @@ impl Bench {
     /// What a program prints: lines of a name, a tab and nanoseconds.
     fn printed(&self, program: &str, args: &[&str]) -> Result<Printed, String> {
         eprintln!("{program} {}", args.join(" "));
-        let ran = self.command(program).args(args).stderr(Stdio::inherit());
-        let ran = ran.output().map_err(|e| format!("{program}: {e}"))?;
+        let mut command = self.command(program);
+        let ran = command.args(args).stderr(Stdio::inherit()).output();
+        let ran = ran.map_err(|e| format!("{program}: {e}"))?;
         if !ran.status.success() {
             return Err(format!("{program} {args:?}: {}", ran.status));
         }
@@ -95,13 +97,22 @@ impl Bench {
                 for (task, ours, peer) in [
                     ("has, and Rust's contains", "has", "rust contains"),
                     ("has, and bloom-filters'", "has", "bloom-filters has"),
-                    ("hasMany, and Rust's contains_many", "hasMany", "rust contains_many"),
+                    (
+                        "hasMany, and Rust's contains_many",
+                        "hasMany",
+                        "rust contains_many",
+                    ),
                 ] {
                     let peer = match peer.starts_with("rust") {
                         true => peer.to_owned(),
                         false => format!("{peer} {keys}"),
                     };
-                    pairs.add(&all, &format!("{keys}: {task}"), &format!("{ours} {keys}"), &peer)?;
+                    pairs.add(
+                        &all,
+                        &format!("{keys}: {task}"),
+                        &format!("{ours} {keys}"),
+                        &peer,
+                    )?;
                 }
             }
         }
@@ -113,7 +124,13 @@ impl Bench {
         self.done("java/build", &[])?;
         let jar = "target/java/tamis-java.jar";
         let path = format!("target/bench-java:{jar}:{GUAVA}");
-        let to = ["-cp", &path, "-d", "target/bench-java", "bench/java/TamisBench.java"];
+        let to = [
+            "-cp",
+            &path,
+            "-d",
+            "target/bench-java",
+            "bench/java/TamisBench.java",
+        ];
         self.done("javac", &to)?;
         let mut rows = Vec::new();
         for keys in keys.split(',') {
@@ -123,7 +140,12 @@ impl Bench {
                 let all = self.printed("java", &["-cp", &path, "TamisBench", &keys.to_string()])?;
                 for task in ["present", "absent"] {
                     let what = format!("mightContain, {task}, and Guava's");
-                    pairs.add(&all, &what, &format!("{task} tamis"), &format!("{task} guava"))?;
+                    pairs.add(
+                        &all,
+                        &what,
+                        &format!("{task} tamis"),
+                        &format!("{task} guava"),
+                    )?;
                 }
                 pairs.add(&all, "put, and Guava's", "put tamis", "put guava")?;
             }
@@ -148,7 +170,10 @@ impl Bench {
     /// A million rows against ten million keys.
     fn sqlite(&self, rounds: u64) -> Result<Vec<Row>, String> {
         let manifest = "crates/tamis-sqlite/Cargo.toml";
-        self.done("cargo", &["build", "--quiet", "--release", "--manifest-path", manifest])?;
+        self.done(
+            "cargo",
+            &["build", "--quiet", "--release", "--manifest-path", manifest],
+        )?;
         let target = std::env::var("CARGO_TARGET_DIR");
         let extension = match target {
             Ok(target) => format!("{target}/release/libtamis_sqlite.so"),
@@ -208,7 +233,7 @@ fn native() -> Result<Printed, tamis::Error> {
     let filter = Blocked::new(KEYS as u64, 0.01)?;
     // Half of those that are asked are there.
     let keys: Vec<String> = (0..2 * KEYS).map(key).collect();
-    filter.insert_all(keys[..KEYS].iter());
+    filter.insert_all(&keys[..KEYS]);
     let asked: Vec<&String> = keys.iter().collect();
     let mut answers = vec![false; asked.len()];
     let mut best = [f64::INFINITY; 2];
