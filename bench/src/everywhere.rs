@@ -230,7 +230,7 @@ impl Pairs {
 fn native() -> Result<Printed, tamis::Error> {
     const KEYS: usize = 1_000_000;
     let key = |i: usize| format!("https://example.org/item/{i}");
-    let filter = Blocked::new(KEYS as u64, 0.01)?;
+    let mut filter = Blocked::new(KEYS as u64, 0.01)?;
     // Half of those that are asked are there.
     let keys: Vec<String> = (0..2 * KEYS).map(key).collect();
     filter.insert_all(&keys[..KEYS]);
