@@ -1,0 +1,1 @@
+//! What the page without a server asks.
