@@ -176,6 +176,12 @@ static void bad_arguments(void) {
     REFUSES(TAMIS_ERROR_IO, "none.tamis", tamis_open("none.tamis", NULL, 0));
     REFUSES(TAMIS_ERROR_IO, "none.tamis", tamis_load("none.tamis", NULL, 0));
     REFUSES(TAMIS_ERROR_IO, "none.tamis", tamis_share("none.tamis", NULL));
+    static const char *const no_files[] = {"", ".", "/dev/null", "/dev/zero"};
+    for (size_t i = 0; i < COUNT(no_files); i++) {
+        CHECK(tamis_open(no_files[i], NULL, 0) == NULL && tamis_load(no_files[i], NULL, 0) == NULL);
+        CHECK(tamis_share(no_files[i], NULL) == NULL && tamis_save(filter, no_files[i]) < 0);
+    }
+    REFUSES(TAMIS_ERROR_IO, "none.tamis", tamis_open("none.tamis", NULL, 0));
 
     /* The text of an error stays when calls succeed. */
     CHECK(tamis_insert(filter, "key", 3) == 1);
@@ -575,6 +581,15 @@ static void *add(void *argument) {
         const uint64_t key = i * THREADS + work->number;
         CHECK(tamis_insert_u64(work->filter, key) >= 0);
         CHECK(tamis_contains_u64(work->filter, key) == 1);
+        /* What is saved meanwhile is whole, and has all that was added before. */
+        if (i % 1000 == 999) {
+            char path[32];
+            snprintf(path, sizeof path, "thread-%d.tamis", (int)work->number);
+            CHECK(tamis_save(work->filter, path) == 0);
+            tamis_filter *saved = tamis_load(path, NULL, 0);
+            CHECK(saved && tamis_contains_u64(saved, key) == 1);
+            tamis_free(saved);
+        }
     }
     static bool is_new[THREADS][MANY];
     CHECK(tamis_insert_many(work->filter, keys, lengths, MANY, is_new[work->number]) == 0);

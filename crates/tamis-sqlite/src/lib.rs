@@ -86,5 +86,6 @@ fn register(db: Connection) -> Result<bool> {
         )?;
     }
     which::register(&db)?;
-    Ok(false)
+    // Stay loaded when the connection closes: other threads may have memory of ours to free when they end.
+    Ok(true)
 }
