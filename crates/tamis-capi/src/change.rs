@@ -5,7 +5,7 @@ use crate::filter::{Filter, each, read_only};
 use crate::status::{Failure, Status, answer, status};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use tamis::{AnyFilter, Hash, Hasher, KeyRule, Moment, Span};
+use tamis::{AnyFilter, Error, Hash, Hasher, KeyRule, Kind, Moment, Span};
 
 /// The moment of a key that came without one, which a window of time needs.
 fn moment(window: &tamis::Window, at: Option<Moment>) -> Result<Moment, Failure> {
@@ -17,6 +17,16 @@ fn moment(window: &tamis::Window, at: Option<Moment>) -> Result<Moment, Failure>
             "window filters can't be added to without a time: say when the key was seen (tamis_insert_at)",
         )),
     }
+}
+
+/// The error of a finished list, which other threads may be asking: it is not touched.
+#[cold]
+fn refusal(kind: Kind) -> Failure {
+    Failure::from(Error::Unable {
+        kind,
+        what: "added to",
+        instead: "build it again from all keys, or create a blocked filter",
+    })
 }
 
 /// Adds a key, which `hash` hashes. To the kinds that threads may add to at once, without exclusive access.
@@ -38,11 +48,12 @@ unsafe fn insert(
         Filter::Owned(AnyFilter::Window(f)) => {
             Ok(f.insert_hash_at(hash(f.hasher()), moment(f, at)?))
         }
-        Filter::Owned(_) => {
+        Filter::Owned(AnyFilter::Cuckoo(_) | AnyFilter::Growing(_)) => {
             // SAFETY: as above.
             let filter = unsafe { write(filter, "filter")? }.owned()?;
             Ok(filter.insert_hash(hash(filter.hasher()))?)
         }
+        Filter::Owned(finished) => Err(refusal(finished.kind())),
         Filter::Mapped(_) | Filter::View(_) => Err(read_only()),
     }
 }
@@ -68,11 +79,12 @@ unsafe fn insert_block<K: AsRef<[u8]>>(
             f.hasher().hash_all(keys.iter().map(K::as_ref), &mut hashes);
             f.insert_hashes_at_shared(&hashes, at, new);
         }
-        Filter::Owned(_) => {
+        Filter::Owned(AnyFilter::Cuckoo(_) | AnyFilter::Growing(_)) => {
             // SAFETY: as above.
             let filter = unsafe { write(filter, "filter")? };
             filter.owned()?.insert_many(keys, new)?;
         }
+        Filter::Owned(finished) => return Err(refusal(finished.kind())),
         Filter::Mapped(_) | Filter::View(_) => return Err(read_only()),
     }
     Ok(())

@@ -17,6 +17,12 @@ pub enum Filter {
     View(AnyFilter<&'static [u8]>),
 }
 
+/// Threads share handles, as tamis.h says.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Filter>();
+};
+
 /// Runs the same expression wherever the filter lies.
 macro_rules! each {
     ($filter:expr, $any:ident => $run:expr) => {

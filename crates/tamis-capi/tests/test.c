@@ -307,7 +307,9 @@ static void lists(void) {
             FAILS(TAMIS_ERROR_UNABLE, "allow list", tamis_list_allow(list, "a", 1));
         tamis_filter *filter = tamis_list_build(list);
         CHECK(filter);
-        FAILS(TAMIS_ERROR_UNABLE, "can't be added to", tamis_insert(filter, "a", 1));
+        FAILS(TAMIS_ERROR_UNABLE, "can't be added to: build it again", tamis_insert(filter, "a", 1));
+        FAILS(TAMIS_ERROR_UNABLE, "can't be added to: build it again", tamis_insert_alone(filter, "a", 1));
+        FAILS(TAMIS_ERROR_UNABLE, "can't be added to: build it again", tamis_insert_many(filter, keys, lengths, 1, NULL));
         round_trip(filter, NULL);
         tamis_free(filter);
     }
