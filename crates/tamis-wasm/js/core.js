@@ -6,7 +6,7 @@
 const KINDS = ["blocked", "bloom", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon", "cascade", "window"];
 const HEADER = 128;
 // Up to this many characters, a loop is faster than a call of `encodeInto`.
-const SHORT = 8;
+const SHORT = 14;
 // So many keys are written into the block at once: what is written is then still in the processor's cache.
 const AT_ONCE = 512;
 
@@ -149,7 +149,7 @@ function write(text) {
 function copy(key, from) {
   const { length } = key;
   if (from + length > block.length) return -1;
-  if (length > 32) {
+  if (length > 8) {
     block.set(key, from);
   } else {
     for (let i = 0; i < length; i++) block[from + i] = key[i];
