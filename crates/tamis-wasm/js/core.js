@@ -188,8 +188,13 @@ function normal(key) {
 function ofWeb(text) {
   const url = parsed(text);
   if (url === null || !hasSoundHost(url)) return null;
-  return beforePath(url) + pathWithCaret(text, url.pathname) + query(url);
+  const before = beforePath(url);
+  const host = before.length - url.host.length;
+  return before.slice(0, host) + withStars(url.host) + plainPath(text, url.pathname) + query(url);
 }
+
+/// A host in which `*` stays, which some engines encode.
+const withStars = (host) => host.replaceAll("%2A", "*");
 
 /// From the question mark on, also where nothing follows it.
 function query({ href, search }) {
@@ -212,7 +217,8 @@ function byParts(text) {
   if (/^(https?|wss?|ftp)$/.test(scheme)) return null;
   const isFile = scheme === "file";
   const rest = whole.slice(colon + 1, end).replace(/[\t\n\r]/g, "");
-  const asked = whole.slice(end);
+  if (!/^[a-z][a-z0-9+.-]*$/.test(scheme)) return text;
+  const asked = encoded(whole.slice(end).replace(/[\t\n\r]/g, ""), isFile ? " \"#<>'" : ' "#<>');
   const slash = isFile ? /[/\\]/ : /\//;
   const slashes = rest.match(isFile ? /^[/\\]*/ : /^\/*/)[0].length;
   let [authority, path] = [null, rest];
@@ -222,20 +228,17 @@ function byParts(text) {
     path = rest.slice(2 + authority.length);
     if (isFile && isDrive(authority)) [authority, path] = [null, `/${rest.slice(2)}`];
   } else if (slashes === 0 && !isFile) {
-    if (!rest.endsWith(" ")) return null;
-    const url = parsed(`${scheme}:${rest.slice(0, -1)}%20${asked}#`);
-    return url && url.href.split("#", 1)[0];
+    return `${scheme}:${encoded(rest.replace(/ $/, "%20"), "")}${asked}`;
   } else if (slashes === 0) {
     path = `/${rest}`;
   }
   const host = authority?.slice(authority.lastIndexOf("@") + 1);
   const isNone = authority !== null && ((!isFile && host === "" && authority.includes("@")) || (!isFile && host.includes("\\")));
-  // A fragment keeps a space before it from being trimmed.
-  const url = isNone ? null : parsed(`${scheme}:${authority !== null ? `//${authority}` : isFile ? "//" : ""}/${asked}#`);
+  const url = isNone ? null : parsed(`${scheme}:${authority !== null ? `//${authority}` : isFile ? "//" : ""}/`);
   if (url === null || !hasSoundHost(url)) return text;
   const normal = path === "" && !isFile ? "" : withoutDots(path.split(slash).slice(1), isFile);
   const dot = authority === null && !isFile && normal.startsWith("//") ? "/." : "";
-  return beforePath(url) + dot + normal + query(url);
+  return beforePath(url) + dot + normal + asked;
 }
 
 function withoutDots(segments, isFile) {
@@ -244,7 +247,7 @@ function withoutDots(segments, isFile) {
   for (const [i, segment] of segments.entries()) {
     const dots = segment.replace(/%2e/gi, ".");
     if (dots !== "." && dots !== "..") {
-      path.push(isFile && path.length === 0 && isDrive(segment) ? segment.replace("|", ":") : encoded(segment));
+      path.push(isFile && path.length === 0 && isDrive(segment) ? segment.replace("|", ":") : encoded(segment, ' "#<>?`{}'));
       continue;
     }
     if (dots === ".." && !(isFile && path.length === 1 && isDrive(path[0]))) path.pop();
@@ -255,10 +258,14 @@ function withoutDots(segments, isFile) {
 
 const isDrive = (segment) => /^[a-zA-Z][:|]$/.test(segment);
 
-/// The segment with what a path can't have as percent and two digits.
-function encoded(segment) {
-  const escape = (byte) => (byte <= 32 || byte >= 127 || '"<>`{}#?'.includes(String.fromCharCode(byte)) ? `%${byte.toString(16).toUpperCase().padStart(2, "0")}` : String.fromCharCode(byte));
-  return Array.from(encoder.encode(segment), escape).join("");
+/// The text with some characters, and what is not printed or not ASCII, as percent and two digits.
+function encoded(text, others) {
+  const escape = (byte) => {
+    const character = String.fromCharCode(byte);
+    if (byte >= 32 && byte < 127 && !others.includes(character)) return character;
+    return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  };
+  return Array.from(encoder.encode(text), escape).join("");
 }
 
 function parsed(text) {
@@ -269,17 +276,21 @@ function parsed(text) {
   }
 }
 
-/// A path in which `^` stays: newer engines encode it, as the standard has it since 2025.
-function pathWithCaret(text, pathname) {
-  if (!text.includes("^") || !pathname.includes("%5E")) return pathname;
-  let mark = "caret";
+/// A path in which `^` and `|` stay, which some engines encode.
+function plainPath(text, pathname) {
+  if (!/[\^|]/.test(text) || !/%5E|%7C/.test(pathname)) return pathname;
+  let mark = "x";
   while (text.includes(mark)) mark += "x";
-  return parsed(text.replaceAll("^", mark))?.pathname.replaceAll(mark, "^") ?? pathname;
+  const marked = parsed(text.replaceAll("^", `${mark}c`).replaceAll("|", `${mark}b`));
+  return marked === null ? pathname : marked.pathname.replaceAll(`${mark}c`, "^").replaceAll(`${mark}b`, "|");
 }
 
-/// Whether labels in Punycode are what their text would be: some engines don't look.
+/// Whether there is such a host on the web: some engines take one with a space, or with Punycode that is not what its
+/// text would be.
 function hasSoundHost({ protocol, hostname }) {
-  if (!hostname.includes("xn--") || !/^(https?|wss?|ftp|file):$/.test(protocol)) return true;
+  if (!/^(https?|wss?|ftp|file):$/.test(protocol)) return true;
+  if (withStars(hostname).includes("%")) return false;
+  if (!hostname.includes("xn--")) return true;
   const labels = hostname.split(".").map((label) => (label.startsWith("xn--") ? punycode(label.slice(4)) : label));
   return !labels.includes(null) && parsed(`http://${labels.join(".")}`)?.hostname === hostname;
 }
