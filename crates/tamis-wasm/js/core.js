@@ -171,7 +171,8 @@ function writeInteger(key) {
 
 const isInteger = (key) => typeof key === "bigint" || (typeof key === "number" && Number.isSafeInteger(key));
 
-/// The URL without its fragment, by the rules of the WHATWG, or the key as it is if it is none.
+/// The URL without its fragment, by the rules of the WHATWG, or the key as it is if it is none. Engines differ in
+/// paths and queries: they are made here, as in crates/tamis/src/key_rule/web.rs, and what is before them by the engine.
 function normal(key) {
   let text = key;
   if (typeof key !== "string") {
@@ -181,65 +182,52 @@ function normal(key) {
       return key;
     }
   }
-  return byParts(text) ?? ofWeb(text) ?? key;
+  const [whole] = text.replace(/^[\0- ]+|[\0- ]+$/g, "").replace(/[\t\n\r]/g, "").split("#", 1);
+  const end = whole.includes("?") ? whole.indexOf("?") : whole.length;
+  const colon = whole.slice(0, end).indexOf(":");
+  const scheme = whole.slice(0, Math.max(colon, 0)).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  if (!/^[a-z][a-z0-9+.-]*$/.test(scheme)) return key;
+  const isSpecial = /^(https?|wss?|ftp|file)$/.test(scheme);
+  const query = encoded(whole.slice(end), isSpecial ? " \"#<>'" : ' "#<>');
+  const rest = whole.slice(colon + 1, end);
+  const { authority, path } = parted(rest, scheme, isSpecial);
+  if (path === undefined) return `${scheme}:${encoded(rest.replace(/ $/, "%20"), "")}${query}`;
+  const before = beforePath(scheme, authority, isSpecial);
+  if (before === null) return key;
+  const plain = path === "" && !isSpecial ? "" : withoutDots(path.split(isSpecial ? /[/\\]/ : "/").slice(1), scheme === "file");
+  // Two slashes would begin an authority.
+  const dot = before === `${scheme}:` && plain.startsWith("//") ? "/." : "";
+  return before + dot + plain + query;
 }
 
-/// A URL of the web, by the engine.
-function ofWeb(text) {
-  const url = parsed(text);
-  if (url === null || !hasSoundHost(url)) return null;
-  const before = beforePath(url);
-  const host = before.length - url.host.length;
-  return before.slice(0, host) + withStars(url.host) + plainPath(text, url.pathname) + query(url);
+/// The authority, if there is one, and the path; none of which is where the rest is opaque.
+function parted(rest, scheme, isSpecial) {
+  const slashes = rest.match(isSpecial ? /^[/\\]*/ : /^\/*/)[0].length;
+  const isFile = scheme === "file";
+  if (slashes === 0 && !isSpecial) return {};
+  if (slashes < 2 && (isFile || !isSpecial)) return { authority: null, path: slashes === 0 ? `/${rest}` : rest };
+  const after = rest.slice(isSpecial && !isFile ? slashes : 2);
+  const length = after.search(isSpecial ? /[/\\]/ : /\//);
+  const authority = length < 0 ? after : after.slice(0, length);
+  if (isFile && isDrive(authority)) return { authority: null, path: `/${after}` };
+  return { authority, path: after.slice(authority.length) };
+}
+
+/// The beginning of a URL, up to its path; null if there is none such.
+function beforePath(scheme, authority, isSpecial) {
+  if (authority === null) return scheme === "file" ? "file://" : `${scheme}:`;
+  const host = authority.slice(authority.lastIndexOf("@") + 1);
+  if (scheme !== "file" && host === "" && authority.includes("@")) return null;
+  if (!isSpecial && host.includes("\\")) return null;
+  const url = parsed(`${scheme}://${authority}/`);
+  if (url === null || (isSpecial && !hasSoundHost(url.hostname))) return null;
+  const before = url.href.slice(0, url.href.length - url.pathname.length);
+  const user = before.length - url.host.length;
+  return isSpecial ? before.slice(0, user) + withStars(url.host) : before;
 }
 
 /// A host in which `*` stays, which some engines encode.
 const withStars = (host) => host.replaceAll("%2A", "*");
-
-/// From the question mark on, also where nothing follows it.
-function query({ href, search }) {
-  return search || (/^[^#]*\?(#|$)/.test(href) ? "?" : "");
-}
-
-function beforePath(url) {
-  const whole = url.href.split("#", 1)[0];
-  return whole.slice(0, whole.length - query(url).length - url.pathname.length);
-}
-
-/// A URL in whose path engines differ, and with them the crate that Rust has: of a file, or of another scheme than
-/// the web's. Null for others, and for what is no URL. (As in crates/tamis/src/key_rule/web.rs.)
-function byParts(text) {
-  const [whole] = text.replace(/^[\0- ]+|[\0- ]+$/g, "").split("#", 1);
-  const end = whole.includes("?") ? whole.indexOf("?") : whole.length;
-  const colon = whole.slice(0, end).indexOf(":");
-  if (colon < 0) return null;
-  const scheme = whole.slice(0, colon).replace(/[\t\n\r]/g, "").replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  if (/^(https?|wss?|ftp)$/.test(scheme)) return null;
-  const isFile = scheme === "file";
-  const rest = whole.slice(colon + 1, end).replace(/[\t\n\r]/g, "");
-  if (!/^[a-z][a-z0-9+.-]*$/.test(scheme)) return text;
-  const asked = encoded(whole.slice(end).replace(/[\t\n\r]/g, ""), isFile ? " \"#<>'" : ' "#<>');
-  const slash = isFile ? /[/\\]/ : /\//;
-  const slashes = rest.match(isFile ? /^[/\\]*/ : /^\/*/)[0].length;
-  let [authority, path] = [null, rest];
-  if (slashes > 1) {
-    const length = rest.slice(2).search(slash);
-    authority = length < 0 ? rest.slice(2) : rest.slice(2, 2 + length);
-    path = rest.slice(2 + authority.length);
-    if (isFile && isDrive(authority)) [authority, path] = [null, `/${rest.slice(2)}`];
-  } else if (slashes === 0 && !isFile) {
-    return `${scheme}:${encoded(rest.replace(/ $/, "%20"), "")}${asked}`;
-  } else if (slashes === 0) {
-    path = `/${rest}`;
-  }
-  const host = authority?.slice(authority.lastIndexOf("@") + 1);
-  const isNone = authority !== null && ((!isFile && host === "" && authority.includes("@")) || (!isFile && host.includes("\\")));
-  const url = isNone ? null : parsed(`${scheme}:${authority !== null ? `//${authority}` : isFile ? "//" : ""}/`);
-  if (url === null || !hasSoundHost(url)) return text;
-  const normal = path === "" && !isFile ? "" : withoutDots(path.split(slash).slice(1), isFile);
-  const dot = authority === null && !isFile && normal.startsWith("//") ? "/." : "";
-  return beforePath(url) + dot + normal + asked;
-}
 
 function withoutDots(segments, isFile) {
   const path = [];
@@ -276,19 +264,9 @@ function parsed(text) {
   }
 }
 
-/// A path in which `^` and `|` stay, which some engines encode.
-function plainPath(text, pathname) {
-  if (!/[\^|]/.test(text) || !/%5E|%7C/.test(pathname)) return pathname;
-  let mark = "x";
-  while (text.includes(mark)) mark += "x";
-  const marked = parsed(text.replaceAll("^", `${mark}c`).replaceAll("|", `${mark}b`));
-  return marked === null ? pathname : marked.pathname.replaceAll(`${mark}c`, "^").replaceAll(`${mark}b`, "|");
-}
-
 /// Whether there is such a host on the web: some engines take one with a space, or with Punycode that is not what its
 /// text would be.
-function hasSoundHost({ protocol, hostname }) {
-  if (!/^(https?|wss?|ftp|file):$/.test(protocol)) return true;
+function hasSoundHost(hostname) {
   if (withStars(hostname).includes("%")) return false;
   if (!hostname.includes("xn--")) return true;
   const labels = hostname.split(".").map((label) => (label.startsWith("xn--") ? punycode(label.slice(4)) : label));
