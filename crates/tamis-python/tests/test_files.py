@@ -191,6 +191,48 @@ def test_golden_files_answer_as_ever():
             assert len(f) == file["keys"]
 
 
+def fnv(answers):
+    digest = 0xCBF29CE484222325
+    for yes in answers:
+        digest = ((digest ^ (ord("0") + yes)) * 0x100000001B3) % 2**64
+    return f"{digest:016x}"
+
+
+def test_golden_files_answer_as_in_other_languages():
+    alike = json.loads((GOLDEN / "alike.json").read_text())
+    key = (GOLDEN / "secret.key").read_bytes()
+    keys = {
+        "texts": [f"probe-{i}" for i in range(5000)] + [f"added-{i}" for i in range(5000)],
+        "bytes": [bytes((i * 31 + j * 7) % 256 for j in range(i % 300)) for i in range(10_000)],
+        "integers": [i * 0x9E3779B97F4A7C15 % 2**64 for i in range(10_000)],
+    }
+    for name, digests in alike.items():
+        options = dict(key=key) if "apart" in name else {}
+        if "unclean" in name:
+            options["accept_loss"] = True
+        f = tamis.Filter.load(GOLDEN / name, **options)
+        when = {"at": f.latest} if f.kind == "window" else {}
+        for type_, expected in digests.items():
+            answers = f.contains_many(keys[type_], **when)
+            assert {"yes": sum(answers), "digest": fnv(answers)} == expected, (name, type_)
+            if not when:
+                assert answers == [key in f for key in keys[type_]], (name, type_)
+
+
+def test_files_that_other_languages_refuse(tmp_path):
+    """Those of the library's own tests, which writes them for everyone."""
+    folder = os.environ.get("TAMIS_CORRUPT_FILES")
+    if not folder:
+        pytest.fail("TAMIS_CORRUPT_FILES: expected the folder that crates/tamis/tests/golden/README.md tells of")
+    key = (GOLDEN / "secret.key").read_bytes()
+    files = sorted(pathlib.Path(folder).glob("*.tamis"))
+    assert len(files) > 1000
+    for file in files:
+        for options in ({}, dict(key=key)):
+            with pytest.raises((tamis.TamisError, ValueError, OSError)):
+                tamis.Filter.load(file, **options)
+
+
 def test_busy_files():
     tamis.Filter(1000, grow=True).save(PATH)
     with tamis.Filter.open(PATH, "r+") as f:

@@ -93,8 +93,24 @@ fn errors(bytes: &[u8]) -> Vec<(&'static str, Option<Error>)> {
     errors
 }
 
+/// Keeps a refused file for the readers in other languages, which must refuse it, too.
+fn keep(name: &str, bytes: &[u8]) {
+    let Ok(folder) = std::env::var("TAMIS_CORRUPT_FILES") else {
+        return;
+    };
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    // Files of one name differ; the same file is kept once.
+    let sum = xxhash_rust::xxh3::xxh3_64(bytes) as u32;
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(format!("{folder}/{name}-{sum:08x}.tamis"), bytes).unwrap();
+}
+
 /// Every way to open it fails and says this.
 fn refused(name: &str, bytes: &[u8], expected: &str) {
+    keep(name, bytes);
     for (way, error) in errors(bytes) {
         let text = error.map(|e| e.to_string());
         let text = text.unwrap_or_else(|| panic!("{name}: {way} opened it"));
@@ -544,6 +560,75 @@ fn every_flipped_bit_is_noticed() {
             }
         }
     }
+}
+
+/// Golden files whose fields claim something else, with checksums that are right: what is refused
+/// is refused before anything large is allocated, and whatever opens answers.
+#[test]
+fn golden_files_that_claim_something_else() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "tamis"))
+        .collect();
+    files.sort();
+    let open = Open::new()
+        .key(SecretKey::new(std::array::from_fn(|i| i as u8)))
+        .accept_loss();
+    let mut kept = 0;
+    for path in files {
+        let sound = fs::read(&path).unwrap();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let mut damaged: Vec<(String, Vec<u8>)> = Vec::new();
+        for (field, at) in [
+            ("flags", FLAGS),
+            ("rate", RATE),
+            ("shape-1", SHAPE_1),
+            ("shape-2a", SHAPE_2A),
+            ("shape-2b", SHAPE_2B),
+            ("shape-3", SHAPE_3),
+            ("body-len", BODY_LEN),
+            ("first-word", BODY..BODY + 8),
+            ("second-word", BODY + 8..BODY + 16),
+            ("last-word", sound.len() - 8..sound.len()),
+        ] {
+            for byte in at.clone() {
+                for value in [0, 1, 0x7f, 0x80, 0xff, sound[byte].wrapping_add(1)] {
+                    let mut bytes = sound.clone();
+                    bytes[byte] = value;
+                    damaged.push((format!("{name}-{field}"), bytes));
+                }
+            }
+            for value in [0, 0xff] {
+                let mut bytes = sound.clone();
+                bytes[at.clone()].fill(value);
+                damaged.push((format!("{name}-{field}"), bytes));
+            }
+        }
+        for (name, mut bytes) in damaged {
+            reseal_header(&mut bytes);
+            reseal_body(&mut bytes);
+            LARGEST.set(0);
+            let opened = open.decode(&bytes);
+            let most = 4 * bytes.len().max(1 << 14);
+            assert!(LARGEST.get() < most, "{name}: {} bytes", LARGEST.get());
+            match opened {
+                Ok(filter) => {
+                    let _ = filter.contains("key");
+                }
+                Err(_) => {
+                    keep(&name, &bytes);
+                    kept += 1;
+                }
+            }
+        }
+        for len in [127, 128, sound.len() - 1] {
+            assert!(open.decode(&sound[..len]).is_err(), "{name}: {len} bytes");
+            keep(&format!("{name}-cut"), &sound[..len]);
+        }
+    }
+    assert!(kept > 1_000, "only {kept} are refused");
 }
 
 #[test]

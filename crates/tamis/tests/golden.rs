@@ -388,6 +388,55 @@ fn files_are_read_as_ever() {
     kept("answers.json", json.as_bytes());
 }
 
+/// Ten thousand keys of every type that readers in other languages take; see golden/README.md.
+fn keys_of_types() -> [(&'static str, Vec<Vec<u8>>); 3] {
+    const EACH: usize = 10_000;
+    let texts = (0..EACH / 2).map(probe);
+    let texts = texts.chain((0..EACH / 2).map(|i| format!("added-{i}")));
+    let bytes = (0..EACH).map(|i| (0..i % 300).map(|j| (i * 31 + j * 7) as u8).collect());
+    let number = |i: usize| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let numbers = (0..EACH).map(|i| number(i).to_le_bytes().to_vec());
+    [
+        ("texts", texts.map(String::into_bytes).collect()),
+        ("bytes", bytes.collect()),
+        ("integers", numbers.collect()),
+    ]
+}
+
+/// What every language answers to many keys, as digests: FNV-1a of a `1` or `0` for each.
+#[test]
+fn every_language_answers_alike() {
+    files_are_written_as_ever(); // where they are blessed just now
+    let digest = |answers: &[bool]| {
+        let step = |sum: u64, yes: &bool| {
+            (sum ^ u64::from(b'0' + u8::from(*yes))).wrapping_mul(0x0100_0000_01B3)
+        };
+        answers.iter().fold(0xCBF2_9CE4_8422_2325, step)
+    };
+    let types = keys_of_types();
+    let rows: Vec<String> = files()
+        .into_iter()
+        .map(|(name, _, hasher, count, made)| {
+            let (filter, _) = read(name, hasher, count, &made);
+            let of_types = types.each_ref().map(|(of, keys)| {
+                let one_by_one: Vec<bool> = keys.iter().map(|key| filter.contains(key)).collect();
+                let mut at_once = vec![false; keys.len()];
+                filter.contains_many(keys, &mut at_once);
+                assert_eq!(one_by_one, at_once, "{name}: {of}");
+                let yes = one_by_one.iter().filter(|yes| **yes).count();
+                let digest = digest(&one_by_one);
+                format!("\"{of}\": {{ \"yes\": {yes}, \"digest\": \"{digest:016x}\" }}")
+            });
+            let of_types = of_types.join(",\n    ");
+            format!("  \"{name}.tamis\": {{\n    {of_types}\n  }}")
+        })
+        .collect();
+    kept(
+        "alike.json",
+        format!("{{\n{}\n}}\n", rows.join(",\n")).as_bytes(),
+    );
+}
+
 /// Opens a kept file in every way; all its keys must be there.
 fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u8; 8]) {
     let path = folder().join(format!("{name}.tamis"));
