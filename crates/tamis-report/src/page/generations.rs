@@ -1,18 +1,18 @@
-//! What a window remembers now, and how old it is.
+//! What a window remembers at a moment, and how old it is.
 
 use serde_json::{Value, json};
-use tamis::{Moment, Span, Window};
+use tamis::{Body, Moment, Span, Window};
 
 /// Has the generations of a window's description be those that a question reaches now, newest first,
 /// also those without keys, each with the age of its oldest keys: in seconds, or in keys that
-/// were new since.
-pub(crate) fn bring_up_to_date(told: &mut Value, window: &Window) {
+/// were new since. A window that nobody adds to forgets as well; one that has later keys is asked
+/// as of these.
+pub fn bring_up_to_date<B: Body>(told: &mut Value, window: &Window<B>, now: Moment) {
     let options = window.options();
     let (now, step, is_time) = match options.band() {
         Span::Keys(step) => (window.added() as i64, step as i64, false),
-        // A window that nobody adds to forgets as well.
         Span::Time(step) => {
-            let now = Moment::now().max(window.latest().unwrap_or(Moment::MIN));
+            let now = now.max(window.latest().unwrap_or(Moment::MIN));
             (now.micros(), step.as_micros() as i64, true)
         }
     };
