@@ -22,14 +22,12 @@ pub extern "C" fn allocate(len: usize) -> *mut u8 {
 /// # Safety
 /// - `at` is what `allocate(len)` returned, not 0.
 /// - It has not been freed.
-#[unsafe(no_mangle)]
+// Not for other targets, where a C library has a function of this name.
+#[cfg_attr(target_arch = "wasm32", unsafe(no_mangle))]
 pub unsafe extern "C" fn free(at: *mut u8, len: usize) {
     // SAFETY: `allocate` made the same layout, so it is a valid one.
     unsafe {
-        dealloc(
-            at,
-            Layout::from_size_align_unchecked(len.max(1), ALIGNMENT),
-        );
+        dealloc(at, Layout::from_size_align_unchecked(len.max(1), ALIGNMENT));
     }
 }
 
@@ -55,7 +53,7 @@ pub fn reply(bytes: impl Into<Vec<u8>>) {
     REPLY.with(|reply| *reply.borrow_mut() = bytes.into());
 }
 
-/// Leaves the text of an error, if it is one.
+/// The result, or none, whose error is left for JavaScript, as text.
 pub fn reply_error<T>(result: Result<T, impl Display>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
@@ -64,6 +62,11 @@ pub fn reply_error<T>(result: Result<T, impl Display>) -> Option<T> {
             None
         }
     }
+}
+
+/// A value that JavaScript holds from now on; 0 if there is none.
+pub fn boxed<T>(value: Option<T>) -> *mut T {
+    value.map_or(std::ptr::null_mut(), |value| Box::into_raw(Box::new(value)))
 }
 
 /// Where the bytes are that the last call left. Any other call may move them.

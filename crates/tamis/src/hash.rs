@@ -129,7 +129,18 @@ pub(crate) const fn mix(x: u64) -> u64 {
 /// Multiply-shift: maps a uniform `x` onto `0..n`.
 #[inline]
 pub(crate) const fn reduce(x: u64, n: u64) -> u64 {
+    // WebAssembly has no product of 128 bits: it would be a call.
+    if cfg!(target_arch = "wasm32") && n <= u32::MAX as u64 {
+        return reduce_in_halves(x, n);
+    }
     ((x as u128 * n as u128) >> 64) as u64
+}
+
+/// [`reduce`] for an `n` of 32 bits, of two products of 64.
+#[inline]
+const fn reduce_in_halves(x: u64, n: u64) -> u64 {
+    let low = (x & u32::MAX as u64) * n;
+    ((x >> 32) * n + (low >> 32)) >> 32
 }
 
 #[cfg(test)]
@@ -137,6 +148,20 @@ mod tests {
     use super::*;
     use crate::{AnyFilter, Hasher, Kind, Plan};
     use std::collections::HashSet;
+
+    #[test]
+    fn halves_reduce_alike() {
+        let mut x = 1;
+        for n in [1, 2, 3, 63, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1] {
+            for _ in 0..1000 {
+                x = mix(x);
+                assert_eq!(reduce_in_halves(x, n), reduce(x, n), "{x} {n}");
+            }
+            for x in [0, 1, (1 << 32) - 1, 1 << 32, u64::MAX] {
+                assert_eq!(reduce_in_halves(x, n), reduce(x, n), "{x} {n}");
+            }
+        }
+    }
 
     #[test]
     fn weak_prehashed_values_spread() {

@@ -56,8 +56,8 @@ impl KeyRule {
 
     /// Normalises a key that is a URL by the WHATWG rules and drops its fragment. Other keys, and
     /// what those rules refuse, stay unchanged. A `^` in a path stays, too, where they would encode
-    /// it.
-    #[cfg(feature = "url")]
+    /// it. (With the feature `url-by-caller`, keys are normalised before they come here.)
+    #[cfg(any(feature = "url", feature = "url-by-caller"))]
     pub const fn url(self) -> Self {
         Self { url: true, ..self }
     }

@@ -71,6 +71,7 @@
 //!   the secrets of keyed filters, and a cascade needs a keyed hasher.
 //! - `wasm-js`: `random` in browsers and Node.js.
 //! - `url`: keys that are URLs can be normalised (`KeyRule::url`).
+//! - `url-by-caller`: the same rule, but the caller has normalised the keys, by other means than the crate `url`.
 //! - `plain-heap`: all memory comes from the global allocator, and can be listed
 //!   and moved (`allocations`, `relocate`), for servers that account for it.
 

@@ -9,7 +9,7 @@ use crate::raw::header::{Header, KEYS_UNKNOWN, State, UNSEALED};
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 use crate::raw::word::ReadOnly;
 use crate::store::body::{Body, Bytes};
-use crate::store::check::{checksum_of_zeros, verify};
+use crate::store::check::{Terms, checksum_of_zeros, verify};
 
 /// A filter whose body comes from elsewhere.
 ///
@@ -40,6 +40,15 @@ impl Draft {
         Ok(Self { header, body })
     }
 
+    /// Room for the body of a filter of `len` bytes, header and all; see
+    /// [`Open::draft`](crate::Open::draft).
+    pub(crate) fn of_file(header: &[u8], len: u64, terms: Terms<'_>) -> Result<Self, Error> {
+        let header = Header::decode(header, terms.key)?;
+        header.check_file_len(len)?;
+        header.check_clean(terms.accept_loss)?;
+        Self::new(&header)
+    }
+
     /// The body, to be filled.
     pub fn body_mut(&mut self) -> &mut [u8] {
         self.body.exclusive_bytes().unwrap_or_default()
@@ -53,6 +62,12 @@ impl Draft {
         {
             self.header.state.keys = KEYS_UNKNOWN;
         }
+        AnyFilter::assemble((self.header, self.body))
+    }
+
+    /// The filter that the file was, whose body must be the one that the header was made for.
+    pub fn verified(self) -> Result<AnyFilter, Error> {
+        verify(&self.header, self.body.words())?;
         AnyFilter::assemble((self.header, self.body))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
+use crate::filter::draft::Draft;
 use crate::hasher::SecretKey;
 use crate::store::bytes;
 use crate::store::check::Terms;
@@ -148,6 +149,24 @@ impl Open {
     /// ```
     pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(bytes::decode(bytes, self.terms())?)
+    }
+
+    /// For a filter that arrives in pieces: checks its header and its whole length, header included, and
+    /// then allocates room for its body, which the caller fills.
+    ///
+    /// ```
+    /// use tamis::raw::HEADER_LEN;
+    /// use tamis::{Blocked, Open};
+    /// let bytes = Blocked::new(1_000, 0.01)?.to_bytes();
+    /// let (header, body) = bytes.split_at(HEADER_LEN);
+    /// let mut draft = Open::new().draft(header, bytes.len() as u64)?;
+    /// draft.body_mut().copy_from_slice(body);
+    /// assert_eq!(draft.verified()?.to_bytes(), bytes);
+    /// assert!(Open::new().draft(header, 200).is_err());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn draft(&self, header: &[u8], len: u64) -> Result<Draft, Error> {
+        Draft::of_file(header, len, self.terms())
     }
 
     /// Copies a filter out of base64 text; white space in it is ignored.

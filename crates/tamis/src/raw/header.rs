@@ -280,6 +280,14 @@ impl Header {
         }
     }
 
+    /// A copy of a file that was being written may lack keys.
+    pub(crate) const fn check_clean(&self, accept_loss: bool) -> Result<(), Error> {
+        match self.state.open_under {
+            Some(_) if !accept_loss => Err(Error::Unclean { path: None }),
+            _ => Ok(()),
+        }
+    }
+
     /// The whole file must be the header and its body: compared before
     /// anything of the claimed length is allocated or mapped. Behind a growing
     /// filter there may be a layer that was never finished; it is ignored.
@@ -334,7 +342,7 @@ pub(crate) fn decode_hasher(
     };
     let unknown = || Error::corrupt("flags", "known flags", format_args!("{flags:#x}"));
     let rule = KeyRule::decode(flags & !FLAG_KEY_APART).ok_or_else(unknown)?;
-    if rule.normalises_urls() && !cfg!(feature = "url") {
+    if rule.normalises_urls() && !cfg!(any(feature = "url", feature = "url-by-caller")) {
         // Without it the filter would deny what it holds.
         return Err(Error::Feature {
             feature: "url",

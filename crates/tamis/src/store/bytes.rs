@@ -46,10 +46,7 @@ pub(crate) fn view<'a>(bytes: &'a [u8], terms: Terms<'_>) -> Result<(Header, &'a
     let header = Header::decode(bytes, terms.key)?;
     header.check_file_len(bytes.len() as u64)?;
     let body = &bytes[HEADER_LEN..][..header.body_len() as usize];
-    if header.state.open_under.is_some() && !terms.accept_loss {
-        // A copy of a file that was being written: it may lack keys.
-        return Err(Error::Unclean { path: None });
-    }
+    header.check_clean(terms.accept_loss)?;
     verify_bytes(&header, body)?;
     Ok((header, body))
 }

@@ -21,9 +21,9 @@ pub(crate) fn mask(lo: u64, cover: u8) -> Line<u64> {
 /// Which words of the line lack the key's bit.
 #[inline(always)]
 pub(super) fn missing<W: Word>(line: &Line<W>, lo: u64, cover: u8) -> u8 {
-    let set = (0..8).fold(0, |words, w| {
-        words | (line[w].get() >> (lo >> (6 * w) & 63) & 1) << w
-    });
+    // Not a loop: where code is compiled for size, it would stay one.
+    let has = |w: usize| (line[w].get() >> (lo >> (6 * w) & 63) & 1) << w;
+    let set = has(0) | has(1) | has(2) | has(3) | has(4) | has(5) | has(6) | has(7);
     !set as u8 & cover
 }
 

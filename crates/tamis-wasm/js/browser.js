@@ -1,0 +1,5 @@
+import init, { Filter, plan } from "./init.js";
+
+await init();
+
+export { Filter, plan };

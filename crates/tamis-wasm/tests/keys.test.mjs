@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import test from "node:test";
+import { Filter, build, plan, tests } from "./support.mjs";
+
+const encoder = new TextEncoder();
+const small = (options) => new Filter({ keys: 1000, rate: 1e-6, ...options });
+
+test(`a text is its UTF-8, of any length, alone and with others (${build})`, () => {
+  const texts = ["", "a", "abc", "pear", "12345678", "123456789", "é", "日本語", "😀", "a😀b", "\n", "\0", "\ud83d\ude00\n"];
+  for (const length of [7, 8, 9, 16, 17, 47, 48, 49, 128, 129, 240, 241, 43_000, 43_690, 43_691, 131_072, 131_073, 1 << 20]) {
+    texts.push("x".repeat(length), "é".repeat(length), `${"y".repeat(length - 1)}ü`);
+  }
+  for (const order of [texts, [...texts].reverse()]) {
+    const [one, many, bytes] = [small(), small(), small()];
+    const news = order.map((text) => one.add(text));
+    assert.deepEqual([...many.addMany(order)].map(Boolean), news);
+    bytes.addMany(order.map((text) => encoder.encode(text)));
+    assert.deepEqual(many.toBytes(), one.toBytes());
+    assert.deepEqual(bytes.toBytes(), one.toBytes());
+    for (const text of order) assert.ok(one.has(text) && one.has(encoder.encode(text)), text.slice(0, 20));
+    assert.ok(one.hasMany(order).every((yes) => yes === 1));
+  }
+});
+
+test(`halves of a surrogate pair at the border of two keys stay two keys (${build})`, () => {
+  const [one, many] = [small(), small()];
+  const keys = ["a\ud83d", "\ude00b", "😀", "\ud83d", "\ude00"];
+  for (const key of keys) one.add(key);
+  many.addMany(keys);
+  assert.deepEqual(many.toBytes(), one.toBytes());
+  assert.ok(keys.every((key) => many.has(key)));
+  assert.ok(!many.has("a😀b") && !many.has("a"));
+});
+
+test(`keys of all sorts in one list are those of single calls (${build})`, () => {
+  const keys = ["text", 1n, new Uint8Array([1, 2, 3]), 7, "ünï", ["a", 1n], "x".repeat(200_000), new Uint8Array(200_000), -1, ["a", "b", 3], 2n ** 64n - 1n];
+  const long = Array.from({ length: 20_000 }, (_, i) => (i % 7 === 0 ? BigInt(i) : i % 11 === 0 ? `é${i}` : i % 5 === 0 ? encoder.encode(`b${i}`) : `t${i}`));
+  for (const list of [keys, long]) {
+    const [one, many, iterated] = [0, 1, 2].map(() => new Filter({ keys: 20_000, rate: 1e-4 }));
+    for (const key of list) one.add(key);
+    many.addMany(list);
+    iterated.addMany(new Set(list));
+    assert.deepEqual(many.toBytes(), one.toBytes());
+    assert.deepEqual(iterated.toBytes(), one.toBytes());
+    assert.deepEqual(Array.from(many.hasMany(list.concat("other")), Boolean), [...list, "other"].map((key) => one.has(key)));
+  }
+});
+
+test(`integers are their 8 little-endian bytes (${build})`, () => {
+  const filter = small();
+  filter.addMany(BigUint64Array.from([0n, 1n, 2n ** 64n - 1n]));
+  filter.addMany(new BigInt64Array([-2n]));
+  filter.add(300);
+  for (const key of [0, 0n, 1, -1, -1n, 2n ** 64n - 1n, -2, 300n, new Uint8Array([44, 1, 0, 0, 0, 0, 0, 0])]) assert.equal(filter.has(key), true, String(key));
+  assert.equal(filter.has("300"), false);
+  // No rule changes them.
+  const lower = small({ ignoreCase: true });
+  lower.add(0x41n);
+  assert.equal(lower.has(0x41n), true);
+  assert.equal(lower.has(0x61n), false);
+});
+
+test(`what is no key is an error (${build})`, () => {
+  const filter = small();
+  for (const key of [undefined, null, true, 1.5, NaN, 2 ** 60, {}, new Map(), [1], [], ["a", null], Symbol.iterator, new Uint16Array(2), new Date()]) {
+    assert.throws(() => filter.has(key), /^TypeError: key: expected /);
+    assert.throws(() => filter.add(key), /^TypeError: key: expected /);
+    assert.throws(() => filter.hasMany(["sound", key]), /^TypeError: key: expected /);
+  }
+  for (const key of [2n ** 64n, -(2n ** 63n) - 1n]) assert.throws(() => filter.has(key), /^RangeError: key: expected an integer from -2\^63 to 2\^64-1/);
+  for (const keys of ["text", new Uint8Array(8), 5, null, undefined, {}]) assert.throws(() => filter.hasMany(keys), /^TypeError: keys: expected an array/);
+  assert.equal(filter.keys, 0);
+  assert.deepEqual(filter.hasMany([]), new Uint8Array(0));
+});
+
+test(`a key of several values is an array, each behind its length (${build})`, () => {
+  const filter = small({ values: 2, ignoreCase: true });
+  filter.add(["Ada", "2026"]);
+  assert.equal(filter.has(["ADA", "2026"]), true);
+  assert.equal(filter.has(["AD", "A2026"]), false);
+  const joined = new Uint8Array(8 + 3 + 8 + 4);
+  joined.set([3, 0, 0, 0, 0, 0, 0, 0, ...encoder.encode("ada"), 4, 0, 0, 0, 0, 0, 0, 0, ...encoder.encode("2026")]);
+  assert.equal(filter.has(joined), true);
+  for (const key of ["Ada", ["Ada"], ["Ada", "2026", "x"]]) assert.throws(() => filter.has(key), /expected an array of 2 values/);
+  assert.equal(filter.info().values, 2);
+});
+
+test(`case is ignored as in Rust (${build})`, () => {
+  const filter = small({ ignoreCase: true });
+  filter.addMany(["Straße", "ÉCLAIR", "İstanbul", new Uint8Array([0x41, 0xff])]);
+  for (const key of ["STRAßE", "éclair", "İSTANBUL", new Uint8Array([0x61, 0xff])]) assert.equal(filter.has(key), true, String(key));
+  assert.deepEqual(Filter.open(filter.toBytes()).info().ignoreCase, true);
+});
+
+test(`URLs are normalised as in Rust (${build})`, () => {
+  const unescaped = (text) => text.replace(/\\(.)/g, (_, c) => ({ t: "\t", n: "\n", r: "\r" })[c] ?? c);
+  const lines = readFileSync(new URL("urls.tsv", tests), "utf8").split("\n").filter(Boolean);
+  const exact = small();
+  const differ = [];
+  for (const line of lines) {
+    const tab = line.indexOf("\t");
+    const [url, normal] = [unescaped(line.slice(0, tab)), line.slice(tab + 1)];
+    const filter = small({ url: true });
+    filter.add(url);
+    // With the rule, a key is what it is in Rust; the same bytes without the rule must be the same filter's.
+    exact.clear();
+    exact.add(normal === "!" ? url : normal);
+    if (Buffer.compare(filter.toBytes().subarray(128), exact.toBytes().subarray(128)) !== 0) differ.push(line);
+    filter.dispose();
+  }
+  assert.deepEqual(differ, []);
+});
+
+test(`keyed filters need their secret (${build})`, () => {
+  const secret = Uint8Array.from({ length: 16 }, (_, i) => i);
+  const apart = small({ secret, secretInFile: false });
+  apart.add("key");
+  const file = apart.toBytes();
+  assert.throws(() => Filter.open(file), /the filter is keyed and its secret key is not in the file/);
+  assert.throws(() => Filter.open(file, { secret: new Uint8Array(16) }), /not the secret key/);
+  assert.equal(Filter.open(file, { secret }).has("key"), true);
+  const [a, b] = [small({ secret: true }), small({ secret: true })];
+  assert.notDeepEqual(a.toBytes(), b.toBytes());
+  a.add("key");
+  assert.equal(Filter.open(a.toBytes()).has("key"), true);
+  assert.equal(a.info().keyed, true);
+});
+
+test(`the rate is the promised one, of every kind (${build})`, () => {
+  const [keys, probes] = [20_000, 200_000];
+  const list = Array.from({ length: keys }, (_, i) => `in-${i}`);
+  const others = Array.from({ length: probes }, (_, i) => `out-${i}`);
+  for (const rate of [0.05, 0.003]) {
+    for (const kind of ["blocked", "bloom", "counting", "cuckoo", "growing", "window", "fuse", "ribbon", "cascade"]) {
+      const filter = ["fuse", "ribbon", "cascade"].includes(kind)
+        ? Filter.build(list, { kind, rate, seed: 7 })
+        : new Filter({ kind, keys, rate, seed: 7, ...(kind === "window" ? { last: keys } : {}) });
+      if (filter.keys === 0) filter.addMany(list);
+      assert.ok(filter.hasMany(list).every((yes) => yes === 1), kind);
+      const wrong = filter.hasMany(others).reduce((sum, yes) => sum + yes, 0);
+      // Five standard deviations.
+      assert.ok(wrong <= probes * rate + 5 * Math.sqrt(probes * rate), `${kind}: ${wrong / probes} for ${rate}`);
+      assert.ok(filter.rateNow <= rate * 1.02, `${kind}: ${filter.rateNow}`);
+    }
+  }
+});
+
+test(`plans are those of Rust (${build})`, () => {
+  const blocked = plan({ keys: 1_000_000, rate: 0.01 });
+  assert.equal(blocked.kind, "blocked");
+  assert.equal(blocked.bytes, new Filter({ keys: 1_000_000, rate: 0.01 }).bytes);
+  assert.ok(blocked.bytes > 1.15e6 && blocked.bytes < 1.3e6, String(blocked.bytes));
+  assert.ok(plan({ kind: "ribbon", keys: 1_000_000, rate: 0.01 }).bytes < 0.75 * blocked.bytes);
+  assert.ok(plan({ keys: 1_000_000, bytes: 1_200_000 }).rate < 0.012);
+  assert.ok(plan({ rate: 0.01, bytes: 1_200_000 }).keys > 900_000);
+  assert.throws(() => plan({ keys: 10 }), /options: expected two of keys, rate and bytes, got "keys"/);
+  assert.throws(() => plan({ keys: 10, rate: 2 }), /rate: expected .* got 2/);
+  assert.throws(() => plan({ keys: 10, rate: 0.1, kind: "best" }), /kind: expected one of blocked, bloom/);
+  assert.throws(() => plan({ keys: -1, rate: 0.1 }), /keys: expected a whole number/);
+  assert.throws(() => plan({ keys: 1, rate: 0.1, sede: 1 }), /options: expected one of keys, rate/);
+});
