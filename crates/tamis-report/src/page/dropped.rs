@@ -81,7 +81,11 @@ impl<'a> Dropped<'a> {
         let mut told = about::to_json(&about);
         told["lines"] = lines(&self.filter);
         if let AnyFilter::Window(window) = &self.filter {
-            bring_up_to_date(&mut told["window"], window, Moment::MIN);
+            let is_empty = window.latest().is_none() && window.added() == 0;
+            match is_empty {
+                true => told["window"]["generations"] = json!([]),
+                false => bring_up_to_date(&mut told["window"], window, Moment::MIN),
+            }
         }
         told["keys_are"] = self.filter.hasher().rule().to_string().into();
         told["text"] = about::describe(&about).into();
@@ -169,7 +173,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis::{Blocked, Hasher, KeyRule};
+    use tamis::{Blocked, Hasher, KeyRule, Span, Window, WindowOptions};
 
     const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 
@@ -244,6 +248,45 @@ mod tests {
         ] {
             assert!(opened.ask(request.as_bytes()).is_err(), "{request}");
         }
+    }
+
+    #[test]
+    fn windows_of_all_times_are_described() {
+        let day = std::time::Duration::from_secs(86_400);
+        let times = [
+            None,
+            Some(Moment::MIN),
+            Some(Moment::from_secs(0)),
+            Some(Moment::MAX),
+        ];
+        for at in times {
+            let seen = Window::within(day, 100, 0.01).unwrap();
+            if let Some(at) = at {
+                seen.insert_at("key", at);
+            }
+            let file = seen.to_bytes();
+            let opened = Dropped::open(&file, None).unwrap_or_else(|_| panic!());
+            let told = opened.info();
+            let generations = told["window"]["generations"].as_array().unwrap();
+            assert_eq!(
+                generations.len(),
+                if at.is_some() { 9 } else { 0 },
+                "{at:?}"
+            );
+            assert!(
+                generations
+                    .iter()
+                    .all(|one| one["age"].as_f64().unwrap() >= 0.0),
+                "{told}"
+            );
+            let found = opened.ask(br#"{"keys": ["key"]}"#).unwrap();
+            assert_eq!(found["found"], json!([at.is_some()]), "{at:?}");
+        }
+        let last = WindowOptions::new(Span::Keys(100));
+        let last = Window::with_options(&last, 100, 0.01, Hasher::default()).unwrap();
+        let file = last.to_bytes();
+        let opened = Dropped::open(&file, None).unwrap_or_else(|_| panic!());
+        assert_eq!(opened.info()["window"]["generations"], json!([]));
     }
 
     #[test]

@@ -26,24 +26,25 @@ pub fn bring_up_to_date<B: Body>(told: &mut Value, window: &Window<B>, now: Mome
     let count = options.generation_count();
     let known = told["generations"].take();
     let one = |number: i64| {
-        let start = number * step;
+        let start = number.saturating_mul(step);
         let found = known.as_array().into_iter().flatten();
         let found = found.into_iter().find(|one| one["number"] == number);
         let mut one = found.cloned().unwrap_or_else(|| {
             json!({
                 "number": number,
                 "start": edge(start),
-                "end": edge(start + step),
+                "end": edge(start.saturating_add(step)),
                 "keys": 0,
                 "capacity": window.capacity().div_ceil(count.into()),
                 "fill": 0.0,
             })
         });
-        one["age"] = json!((now - start) as f64 / if is_time { 1e6 } else { 1.0 });
+        one["age"] = json!(now.saturating_sub(start) as f64 / if is_time { 1e6 } else { 1.0 });
         one
     };
     let newest = now.div_euclid(step);
-    let all = (newest - i64::from(count)..=newest).rev();
+    let oldest = newest.saturating_sub(i64::from(count));
+    let all = (oldest..=newest).rev();
     let all = all.filter(|number| is_time || *number >= 0);
     told["generations"] = all.map(one).collect();
 }
