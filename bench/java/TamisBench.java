@@ -1,6 +1,6 @@
-// tamis-java next to Guava, in one warm Java machine: java TamisBench [KEYS [ROUNDS]]. Filters of KEYS keys of 16 to 40 bytes at a rate of 0.01 are asked for
-// a million of them in random order, and for as many that were not added. Prints lines NAME<TAB>NANOSECONDS: the best round, in time of the
-// processor, since other programs may run.
+// tamis-java next to Guava, in one warm Java machine: java TamisBench [KEYS [ROUNDS]]. Filters of KEYS keys of 16 to 40
+// bytes at a rate of 0.01 are asked for a million of them in random order, and for as many that were not added. Prints
+// lines NAME<TAB>NANOSECONDS: the best round, in time of the processor, since other programs may run.
 
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnels;

@@ -75,6 +75,24 @@ def test_files_are_the_same(java, tmp_path, keys, kind, options):
         assert java("remove", how, ours, more, ours).startswith(f"failed: {kind.lower()} filters can't be removed from: ")
 
 
+@pytest.mark.parametrize("count", [0, 3, 2**64 - 3, 2**64 - 1])
+def test_counts_stay_numbers(java, tmp_path, keys, count):
+    """A count that is wrong becomes neither less than none nor more than a header can say."""
+    file, ours, theirs, some = (tmp_path / name for name in ["f.tamis", "ours.tamis", "theirs.tamis", "some.hex"])
+    some.write_text("".join(keys.read_text().splitlines(keepends=True)[:20]))
+    assert java("make", "", "COUNTING", 5000, 0.003, file, some) == "20 new"
+    content = bytearray(file.read_bytes())
+    content[96:112] = struct.pack("<QQ", count, 0)
+    for change in ["add", "remove"]:
+        for copy in [file, theirs]:
+            copy.write_bytes(content)
+        which = keys if change == "add" else some
+        tamis(change, "-q", "-j", "1", "--hex", theirs, which)
+        assert not java(change, "load", file, which, ours).startswith("failed")
+        assert ours.read_bytes() == theirs.read_bytes()
+        assert int(java("info", "load", ours).split()[1]) >= 0
+
+
 def test_the_empty_key(java, tmp_path):
     empty, file = tmp_path / "empty", tmp_path / "f.tamis"
     empty.write_text("\n")

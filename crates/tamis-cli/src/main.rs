@@ -67,6 +67,7 @@ fn lacking() -> Vec<&'static str> {
     let parts = [
         ("compare", cfg!(feature = "compare")),
         ("serve", cfg!(feature = "serve")),
+        ("page", cfg!(feature = "serve")),
         ("bloom", cfg!(feature = "parquet")),
         ("Parquet", cfg!(feature = "parquet")),
         ("TLS", cfg!(feature = "tls")),
@@ -135,6 +136,11 @@ enum Command {
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(cmd::absent::Args),
+    #[cfg(feature = "serve")]
+    Page(cmd::page::Args),
+    #[cfg(not(feature = "serve"))]
+    #[command(hide = true)]
+    Page(cmd::absent::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -200,6 +206,10 @@ fn main() -> ExitCode {
         Command::Serve(args) => cmd::serve::run(args),
         #[cfg(not(feature = "serve"))]
         Command::Serve(_) => cmd::absent::run("serve"),
+        #[cfg(feature = "serve")]
+        Command::Page(args) => cmd::page::run(args),
+        #[cfg(not(feature = "serve"))]
+        Command::Page(_) => cmd::absent::run("page"),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
     };
@@ -235,6 +245,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &[
             "compare",
             "serve",
+            "page",
             "verify",
             "merge",
             "bloom",

@@ -18,13 +18,10 @@
 
 use std::ops::Range;
 
-/// Lines of a chunk: 4 MiB but four lines, so that the four of a counting
-/// filter's key are never apart. With the mark and Redis's own few bytes that
-/// is a block of 4 MiB to its allocator, whose next size is 5 MiB.
-pub(crate) const CHUNK_LINES: u64 = (1 << 16) - 4;
-pub(crate) const LINE: u64 = 64;
-/// Bytes of the foot, and where its parts are.
-pub(crate) const FOOT: u64 = 10;
+// The library computes what chunks take of a server's memory, also where there is no client.
+pub(crate) use tamis::plan::server::{CHUNK_LINES, FOOT, LINE};
+
+/// Where the parts of the foot are.
 const PULSE_AT: u64 = 8;
 const MARK_AT: u64 = 9;
 /// The last byte.

@@ -95,7 +95,6 @@ mod info;
 mod link;
 mod location;
 mod looks;
-pub mod memory;
 mod module;
 #[cfg(feature = "aio")]
 mod multiplexed;
@@ -123,6 +122,8 @@ pub use module::Layout;
 pub use options::Options;
 pub use stats::Stats;
 pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
+/// What filters take of a server's memory.
+pub use tamis::plan::server as memory;
 pub use warning::Warning;
 
 /// Reads bytes as a record and, behind it, the description of a layer, and

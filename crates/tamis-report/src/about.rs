@@ -2,10 +2,8 @@
 
 use crate::{human, window};
 use serde_json::{Value, json};
-use std::io::Read as _;
-use std::path::Path;
 use std::time::Duration;
-use tamis::raw::{HEADER_LEN, Header, Shape, WindowShape};
+use tamis::raw::{Header, Shape, WindowShape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
 
 /// What is known about a filter, wherever it lives.
@@ -59,9 +57,18 @@ impl About {
     }
 
     /// Of a filter in a file.
-    pub fn in_file<B: Body>(path: &Path, filter: &AnyFilter<B>) -> Self {
+    #[cfg(feature = "files")]
+    pub fn in_file<B: Body>(path: &std::path::Path, filter: &AnyFilter<B>) -> Self {
         Self {
             sealed: is_sealed(path),
+            ..Self::of(filter)
+        }
+    }
+
+    /// Of a filter in the bytes of a file.
+    pub fn in_bytes<B: Body>(file: &[u8], filter: &AnyFilter<B>) -> Self {
+        Self {
+            sealed: says_sealed(file),
             ..Self::of(filter)
         }
     }
@@ -100,11 +107,18 @@ pub(crate) fn overfull(keys: &str, capacity: u64, rate_now: f64, rate: f64) -> S
 }
 
 /// Whether a filter's file has a checksum of its body.
-pub fn is_sealed(path: &Path) -> Option<bool> {
-    let mut start = [0; HEADER_LEN];
+#[cfg(feature = "files")]
+pub fn is_sealed(path: &std::path::Path) -> Option<bool> {
+    use std::io::Read as _;
+    let mut start = [0; tamis::raw::HEADER_LEN];
     let mut file = tamis::file::open_regular(path, false).ok()?;
     file.read_exact(&mut start).ok()?;
-    Some(Header::decode_without_key(&start).ok()?.is_sealed())
+    says_sealed(&start)
+}
+
+/// The same, by the bytes that a file begins with.
+fn says_sealed(start: &[u8]) -> Option<bool> {
+    Some(Header::decode_without_key(start).ok()?.is_sealed())
 }
 
 /// The same for programs.

@@ -6,8 +6,10 @@ pub mod explain;
 #[cfg(feature = "formats")]
 pub mod foreign;
 pub mod human;
+#[cfg(feature = "page")]
+pub mod page;
 #[cfg(feature = "redis")]
 pub mod redis;
-#[cfg(all(feature = "redis", feature = "formats"))]
+#[cfg(feature = "formats")]
 pub mod server;
 pub mod window;

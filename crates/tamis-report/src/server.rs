@@ -3,10 +3,10 @@
 
 use crate::human;
 use serde_json::{Value, json};
+use tamis::plan::server as memory;
 use tamis::{Error, Kind, Plan};
 use tamis_formats::RedissonShape;
 use tamis_formats::redisbloom::Chain;
-use tamis_redis::memory;
 
 /// Redisson's own limit.
 pub const MOST_REDISSON_BITS: u64 = 2 * i32::MAX as u64;

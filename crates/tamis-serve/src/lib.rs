@@ -5,7 +5,7 @@
 //!     |
 //! routes.rs    which path is answered by what                response.rs  responses and their bodies
 //!     |
-//! api.rs       /v1/filters      page.rs    /, plan.rs, playground.rs, in pool.rs
+//! api.rs       /v1/filters      page.rs    /, and what it asks (tamis-report), in pool.rs
 //!     |
 //! filters.rs   by name          body.rs    bodies into memory   keys.rs   into keys   replies.rs   answers
 //!     |
@@ -19,7 +19,6 @@ mod file;
 mod filters;
 mod guard;
 mod keys;
-mod lines;
 mod listen;
 mod loaded;
 mod log;
@@ -29,8 +28,6 @@ mod metrics;
 mod openapi;
 mod page;
 mod patient;
-mod plan;
-mod playground;
 mod pool;
 mod problem;
 mod remote;
@@ -41,12 +38,11 @@ mod stamp;
 mod tally;
 mod tls;
 mod when;
-mod why;
-mod window;
 
 pub use file::Writing;
 pub use filters::{FilterPlace, Named};
 pub use loaded::ForeignOptions;
+pub use page::page_files;
 
 use anyhow::{Context as _, Result};
 use body::Budget;

@@ -13,6 +13,7 @@ use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 use tamis_report::about::{self, About};
 use tamis_report::foreign::Standing;
+use tamis_report::page;
 
 /// How filters are opened. Secrets and certificates were read at the start: their files may be
 /// pipes that are empty by now.
@@ -193,10 +194,11 @@ impl Loaded {
                 if let Value::Object(about) = &mut about {
                     about.remove("sealed");
                     about.remove("seconds_to_live");
-                    about.insert("lines".into(), crate::lines::of(filter));
+                    about.insert("lines".into(), page::lines(filter));
                 }
                 if let Some(window) = self.window() {
-                    crate::window::bring_up_to_date(&mut about["window"], window);
+                    let now = Moment::now();
+                    page::bring_up_to_date(&mut about["window"], window, now);
                 }
                 about
             }

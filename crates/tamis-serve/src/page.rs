@@ -1,13 +1,21 @@
-//! The page at `/`, whose files are part of the program.
+//! The page at `/`, whose files are part of the program, and what the service calculates as the
+//! page does. The page itself asks WebAssembly for that (`tamis.wasm`).
 
+use crate::body::{self, Budget};
+use crate::pool::Pool;
 use crate::problem::Problem;
-use crate::response::{Response, set, whole};
-use hyper::{StatusCode, header};
+use crate::response::{Response, json, set, whole};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, StatusCode, header};
+use serde_json::Value;
+use std::sync::Arc;
 
 /// Nothing but what this service sends, and no code within a page: a key or a
-/// name that looks like markup stays text whatever else went wrong.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
-                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// name that looks like markup stays text whatever else went wrong. The page has the same in
+/// itself, for other servers.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; \
+                      style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
 
 /// Files of the page: name, media type and content.
 macro_rules! files {
@@ -18,6 +26,7 @@ macro_rules! files {
 
 const FILES: &[(&str, &str, &[u8])] = files![
     "index.html": "text/html; charset=utf-8",
+    "tamis.wasm": "application/wasm",
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "card.png": "image/png",
@@ -26,14 +35,18 @@ const FILES: &[(&str, &str, &[u8])] = files![
     "cells.js": "text/javascript; charset=utf-8",
     "curve.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
+    "dropped.js": "text/javascript; charset=utf-8",
     "en.js": "text/javascript; charset=utf-8",
     "filters.js": "text/javascript; charset=utf-8",
     "frame.js": "text/javascript; charset=utf-8",
+    "filter.js": "text/javascript; charset=utf-8",
     "kicks.js": "text/javascript; charset=utf-8",
     "playground.js": "text/javascript; charset=utf-8",
     "steps.js": "text/javascript; charset=utf-8",
+    "tamis.js": "text/javascript; charset=utf-8",
     "texts.js": "text/javascript; charset=utf-8",
     "walk.js": "text/javascript; charset=utf-8",
+    "worker.js": "text/javascript; charset=utf-8",
     "why.js": "text/javascript; charset=utf-8",
     "zh.js": "text/javascript; charset=utf-8",
 ];
@@ -55,4 +68,37 @@ pub(crate) fn file(name: &str) -> Result<Response, Problem> {
         set(&mut response, name, value);
     }
     Ok(response)
+}
+
+/// The files of the page for another server: their paths in a folder, and what they hold. The one
+/// that a browser asks for first is the first.
+pub fn page_files() -> impl Iterator<Item = (String, &'static [u8])> {
+    FILES.iter().map(|(name, _, content)| match *name {
+        index @ "index.html" => (index.to_owned(), *content),
+        name => (format!("page/{name}"), *content),
+    })
+}
+
+/// Answers a query as the page would itself.
+pub(crate) async fn calculate(
+    pool: &Pool,
+    query: &str,
+    answer: fn(&str) -> Result<Value, String>,
+) -> Result<Response, Problem> {
+    let query = query.to_owned();
+    let answered = pool.run(move || answer(&query)).await?;
+    Ok(json(&answered.map_err(Problem::bad_request)?))
+}
+
+/// The same for a body.
+pub(crate) async fn playground(
+    pool: &Pool,
+    budget: &Arc<Budget>,
+    headers: &HeaderMap,
+    body: Incoming,
+) -> Result<Response, Problem> {
+    let held = body::read(budget, headers, body).await?;
+    let answer = move || tamis_report::page::playground(&held.bytes);
+    let answered = pool.run(answer).await?;
+    Ok(json(&answered.map_err(Problem::bad_request)?))
 }

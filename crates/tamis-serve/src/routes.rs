@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::response::{JSON, Response, TEXT, whole};
-use crate::{App, api, metrics, openapi, page, plan, playground, why};
+use crate::{App, api, metrics, openapi, page};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, header};
@@ -118,9 +118,9 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
         }
         Endpoint::Page => page::file("index.html"),
         Endpoint::PageFile => page::file(named),
-        Endpoint::Plan => plan::plan(&app.pool, query).await,
-        Endpoint::Playground => playground::playground(&app.pool, budget, headers, body).await,
-        Endpoint::Why => why::why(&app.pool, query).await,
+        Endpoint::Plan => page::calculate(&app.pool, query, tamis_report::page::plan).await,
+        Endpoint::Playground => page::playground(&app.pool, budget, headers, body).await,
+        Endpoint::Why => page::calculate(&app.pool, query, tamis_report::page::why).await,
     }
 }
 

@@ -86,7 +86,7 @@ test("the types are those of the library", { skip: process.env.TAMIS_TSC === und
   writeFileSync(join(folder, "sound.cts"), 'import tamis = require("tamis");\nconst seen: tamis.Filter = new tamis.Filter({ keys: 1, rate: 0.1 });\nseen.has("key");\n');
   const compile = (...files) => execFileSync(process.env.TAMIS_TSC, ["--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,esnext.disposable,dom", "--module", "nodenext", "--types", "", ...files], { cwd: folder, encoding: "utf8" });
   compile("sound.mts", "sound.cts");
-  const wrong = ["new Filter({ keys: '1', rate: 0.1 })", "seen.has({})", "seen.has(true)", "seen.hasMany('text')", "seen.add('a', { at: 'noon' })", "new Filter({ kind: 'fuse', keys: 1, rate: 0.1 })", "seen.etag = ''"];
+  const wrong = ["new Filter({ keys: '1', rate: 0.1 })", "seen.has({})", "seen.has(true)", "seen.add('a', { at: 'noon' })", "new Filter({ kind: 'fuse', keys: 1, rate: 0.1 })", "seen.etag = ''"];
   for (const [i, line] of wrong.entries()) {
     writeFileSync(join(folder, `wrong${i}.mts`), `import { Filter } from "tamis";\ndeclare const seen: Filter;\n${line};\n`);
     assert.throws(() => compile(`wrong${i}.mts`), (error) => /error TS/.test(error.stdout), line);

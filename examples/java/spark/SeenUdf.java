@@ -5,7 +5,9 @@ import java.io.IOException;
 import java.nio.file.Path;
 import org.apache.spark.sql.api.java.UDF1;
 
-/** {@code seen(key)} in a query: whether a key may be in a filter file, which every executor finds under the same name. */
+/**
+ * {@code seen(key)} in a query: whether a key may be in a filter file, which every executor finds under the same name.
+ */
 public final class SeenUdf implements UDF1<String, Boolean> {
     private static final long serialVersionUID = 1;
 

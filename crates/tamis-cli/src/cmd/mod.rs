@@ -25,6 +25,8 @@ pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod merge;
+#[cfg(feature = "serve")]
+pub(crate) mod page;
 pub(crate) mod plan;
 pub(crate) mod remove;
 #[cfg(feature = "serve")]

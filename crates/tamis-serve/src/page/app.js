@@ -6,6 +6,7 @@ import * as calculator from "./calculator.js";
 import * as playground from "./playground.js";
 import * as filters from "./filters.js";
 import { count, h, put } from "./dom.js";
+import { listen } from "./dropped.js";
 import { isLanguage, language, preferred, speak, t } from "./texts.js";
 
 const pages = { why, calculator, playground, filters };
@@ -155,5 +156,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   document.getElementById("main").focus();
 });
+// A file that is dropped on any tab is opened in that of the filters.
+listen(() => current !== "filters" && go("filters", ""));
+document.getElementById("waiting").remove();
 mount();
 follow();
+if (current !== "filters") filters.look();

@@ -1,7 +1,8 @@
-// Keys, rate, size: any two. Every number comes from /v1/plan.
+// Keys, rate, size: any two. Every number comes from the library.
 
-import { ask, capital, choice, choose, complain, h, put, rate, short, typing } from "./dom.js";
+import { capital, choice, choose, complain, h, put, rate, short, typing } from "./dom.js";
 import { curve } from "./curve.js";
+import { calculate } from "./tamis.js";
 import { said, t } from "./texts.js";
 
 // What sliders reach; numbers beyond can be typed.
@@ -164,7 +165,7 @@ async function update() {
   const address = location.hash;
   const query = new URLSearchParams(asked);
   for (const name of ["kind", ...own]) query.delete(name);
-  const [[plan, problem], shape] = await Promise.all([ask(`v1/plan?${query}`), askOwn()]);
+  const [[plan, problem], shape] = await Promise.all([calculate("plan", query.toString()), askOwn()]);
   if (mine !== sequence) return; // something newer was asked
   if (problem) refuse(problem);
   else draw(plan);
@@ -184,7 +185,7 @@ function refuse(text) {
 /** What the service says of the Bloom filter that was typed; nothing if there is none. */
 async function askOwn() {
   if (find === "keys" || !typedShape.bits || !typedShape.hashes) return null;
-  return ask(`v1/plan?${new URLSearchParams({ keys: values.keys, ...typedShape })}`);
+  return calculate("plan", new URLSearchParams({ keys: values.keys, ...typedShape }).toString());
 }
 
 function tellOwn(answered) {

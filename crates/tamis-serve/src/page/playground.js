@@ -1,9 +1,10 @@
-// Tiny filters, drawn. The service builds them with the library and tells what
-// it set; nothing of a filter is computed here.
+// Tiny filters, drawn. The library builds them and tells what it set; nothing of a
+// filter is computed here.
 
-import { ask, choice, choose, complain, count, h, keysIn, onWidth, put, typing } from "./dom.js";
+import { choice, choose, complain, count, h, keysIn, onWidth, put, typing } from "./dom.js";
 import { cells, slots } from "./cells.js";
 import { nounOf, twinOf, whoSet } from "./steps.js";
+import { calculate } from "./tamis.js";
 import { language, parts, t } from "./texts.js";
 import * as walk from "./walk.js";
 
@@ -134,7 +135,7 @@ function stepped() {
   root.dataset.shown = location.hash;
 }
 
-const send = (body) => ask("v1/playground", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+const send = (body) => calculate("playground", JSON.stringify(body));
 
 async function update() {
   controls();

@@ -1,7 +1,8 @@
-// Why k = ln 2 · m/n: the rate against k, a filter that fills up, and every m/n and k. Every number comes from /v1/why.
+// Why k = ln 2 · m/n: the rate against k, a filter that fills up, and every m/n and k. Every number comes from the library.
 
-import { ask, count, h, onWidth, percent, put, rate, s, typing } from "./dom.js";
+import { count, h, onWidth, percent, put, rate, s, typing } from "./dom.js";
 import { frame } from "./frame.js";
+import { calculate } from "./tamis.js";
 import { parts, t } from "./texts.js";
 
 const start = { m: 10, keys: 1000 };
@@ -92,10 +93,10 @@ async function update() {
   const mine = ++sequence;
   const address = location.hash;
   let problem = null;
-  if (!grid) [grid, problem] = await ask("v1/why");
+  if (!grid) [grid, problem] = await calculate("why", "");
   if (grid && (filled?.bits_per_key !== m || filled.hashes !== hashes())) {
     draw();
-    const [told, wrong] = await ask(`v1/why?${new URLSearchParams({ bits_per_key: m, hashes: hashes() })}`);
+    const [told, wrong] = await calculate("why", new URLSearchParams({ bits_per_key: m, hashes: hashes() }).toString());
     if (mine !== sequence) return; // something newer was asked
     filled = told ?? filled;
     problem = wrong;

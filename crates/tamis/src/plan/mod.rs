@@ -11,6 +11,7 @@ mod finished;
 pub(crate) mod growing;
 mod lines;
 mod rated;
+pub mod server;
 #[cfg(test)]
 mod tests;
 mod window;

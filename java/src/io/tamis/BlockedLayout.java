@@ -71,13 +71,15 @@ final class BlockedLayout extends BitLayout {
     private static final class OnHeap extends Probe {
         private final long[] words;
         private final long linesPerBank;
-        private final int hashes;
+        /** A bit for each word with a bit of the key, from its first on. */
+        private final long cover;
+
         private final int linesPerKey;
 
         OnHeap(BlockedLayout layout, long[] words) {
             this.words = words;
             linesPerBank = layout.linesPerBank;
-            hashes = layout.hashes;
+            cover = (1L << layout.hashes) - 1;
             linesPerKey = layout.linesPerKey;
         }
 
@@ -91,15 +93,26 @@ final class BlockedLayout extends BitLayout {
             return has((int) Bits.reduce(hi, linesPerBank) << 3, lo) && (linesPerKey == 1 || others(hi, lo));
         }
 
-        /** Without a branch for each word: where the first unset bit is can't be predicted. */
+        /**
+         * All words without a branch or a loop, though a key has bits in some only: so more keys wait for memory
+         * together, and a large filter answers in two thirds of the time.
+         */
         private boolean has(int line, long lo) {
-            int start = (int) (lo >>> 61);
-            long all = 1;
-            for (int i = start; i < start + hashes; i++) {
-                int word = i & 7;
-                all &= (long) Words.OnHeap.WORDS.getOpaque(words, line + word) >>> (lo >>> 6 * word);
-            }
-            return (all & 1) != 0;
+            long found = shifted(line, lo) & 1
+                    | (shifted(line + 1, lo >>> 6) & 1) << 1
+                    | (shifted(line + 2, lo >>> 12) & 1) << 2
+                    | (shifted(line + 3, lo >>> 18) & 1) << 3
+                    | (shifted(line + 4, lo >>> 24) & 1) << 4
+                    | (shifted(line + 5, lo >>> 30) & 1) << 5
+                    | (shifted(line + 6, lo >>> 36) & 1) << 6
+                    | (shifted(line + 7, lo >>> 42) & 1) << 7;
+            // As the key's words are in a row around the end, so are the bits found, twice.
+            return (~((found | found << 8) >>> (lo >>> 61)) & cover) == 0;
+        }
+
+        /** The word, with the bit of this position as its lowest. */
+        private long shifted(int word, long position) {
+            return (long) Words.OnHeap.WORDS.getOpaque(words, word) >>> position;
         }
 
         private boolean others(long hi, long lo) {

@@ -1,6 +1,9 @@
 package io.tamis;
 
-/** A blocked filter with a 4-bit counter for each bit. A counter of 15 never changes again: how much it stands for is not known any more. */
+/**
+ * A blocked filter with a 4-bit counter for each bit. A counter of 15 never changes again: how much it stands for is
+ * not known any more.
+ */
 final class CountingLayout extends BitLayout {
     private static final int WORDS_PER_LINE = 32;
     private static final long LOWEST = 0x1111111111111111L;
@@ -22,7 +25,10 @@ final class CountingLayout extends BitLayout {
         return (bank * bits.linesPerBank + Bits.reduce(hi, bits.linesPerBank)) * WORDS_PER_LINE;
     }
 
-    /** The word of the line with the key's counter in a word of bits; in it, the counter begins at four times the position. */
+    /**
+     * The word of the line with the key's counter in a word of bits; in it, the counter begins at four times the
+     * position.
+     */
     private static int wordOf(int word, long position) {
         return 4 * word + (int) (position >>> 4 & 3);
     }

@@ -18,6 +18,9 @@ final class Disk {
     /** Bytes of a mapped segment: a power of two, since Java maps less than 2 GB at once. */
     static final int SEGMENT = 1 << 30;
 
+    /** More than a process of 47-bit addresses can map. */
+    private static final int MOST_SEGMENTS = 1 << 17;
+
     /** A header and its body. */
     static final class Read {
         final Header header;
@@ -58,6 +61,10 @@ final class Disk {
     static Read map(Path path, SecretKey secret, boolean acceptLoss, boolean verify, int segment) throws IOException {
         return read(path, secret, acceptLoss, verify, (file, header) -> {
             long length = header.layout.bytes();
+            if (length / segment >= MOST_SEGMENTS) {
+                throw new TamisException(
+                        TamisException.Reason.TOO_LARGE, "mapping " + path + ": expected what an address space holds, got " + length + " bytes");
+            }
             var segments = new ByteBuffer[(int) ((length + segment - 1) / segment)];
             for (int i = 0; i < segments.length; i++) {
                 long at = (long) i * segment;

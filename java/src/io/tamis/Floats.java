@@ -5,8 +5,8 @@ import java.math.MathContext;
 import java.math.RoundingMode;
 
 /**
- * The functions that sizes are computed with, to the last bit as the other libraries have them on Linux: sizes decide where bits are, so a file made
- * here must have the size of one made there. Java's own may differ in the last bit.
+ * The functions that sizes are computed with, to the last bit as the other libraries have them on Linux: sizes decide
+ * where bits are, so a file made here must have the size of one made there. Java's own may differ in the last bit.
  */
 final class Floats {
     private Floats() {}
@@ -22,7 +22,9 @@ final class Floats {
         return Double.longBitsToDouble((long) high << 32 | Double.doubleToRawLongBits(x) & 0xFFFFFFFFL);
     }
 
-    /** The logarithm of 1 + x, for -1 <= x <= 0: the C library's steps, on a processor that multiplies and adds at once. */
+    /**
+     * The logarithm of 1 + x, for -1 <= x <= 0: the C library's steps, on a processor that multiplies and adds at once.
+     */
     static double log1p(double x) {
         if (x == -1) {
             return Double.NEGATIVE_INFINITY;
@@ -74,7 +76,9 @@ final class Floats {
         return k == 0 ? f - (half - product) : Math.fma(k, LN2_HI, -((half - (product + Math.fma(k, LN2_LO, c))) - f));
     }
 
-    /** e to the power of x, less 1, for x <= 0: the C library's steps, on a processor that multiplies and adds at once. */
+    /**
+     * e to the power of x, less 1, for x <= 0: the C library's steps, on a processor that multiplies and adds at once.
+     */
     static double expm1(double x) {
         if (!(x <= 0)) {
             return Double.NaN;
@@ -141,7 +145,9 @@ final class Floats {
     private static final MathContext DIGITS = new MathContext(45);
     private static final BigDecimal LN2 = new BigDecimal("0.693147180559945309417232121458176568075500134360255254120680");
 
-    /** The logarithm, rightly rounded: as large filters have more bits than a double has digits, the last one counts. */
+    /**
+     * The logarithm, rightly rounded: as large filters have more bits than a double has digits, the last one counts.
+     */
     static double log(double x) {
         int exponent = Math.getExponent(x);
         BigDecimal mantissa = new BigDecimal(Math.scalb(x, -exponent)); // 1 to 2

@@ -35,7 +35,9 @@ final class Header {
     private static final int AT_MARK = 112;
     private static final int MARK_LENGTH = 16;
 
-    /** The bytes that were read, or will be written: kinds that Java can't make are saved with the shape that they had. */
+    /**
+     * The bytes that were read, or will be written: kinds that Java can't make are saved with the shape that they had.
+     */
     private final ByteBuffer bytes;
 
     final Layout layout;
@@ -151,7 +153,10 @@ final class Header {
         }
     }
 
-    /** The whole file must be the header and its body; behind a growing filter there may be a layer that was never finished. */
+    /**
+     * The whole file must be the header and its body; behind a growing filter there may be a layer that was never
+     * finished.
+     */
     void checkFileLength(long length) throws TamisException {
         long expected = layout.bytes() + LENGTH;
         if (length != expected && !(layout.kind == Kind.GROWING && length > expected)) {
@@ -180,7 +185,10 @@ final class Header {
         return bytes.getDouble(AT_RATE);
     }
 
-    /** The number of keys, or {@link #KEYS_UNKNOWN}; a writer that died, or one still at work, may be between a key and its count. */
+    /**
+     * The number of keys, or {@link #KEYS_UNKNOWN}; a writer that died, or one still at work, may be between a key and
+     * its count.
+     */
     long keys() {
         return isMarked() ? KEYS_UNKNOWN : bytes.getLong(AT_KEYS);
     }

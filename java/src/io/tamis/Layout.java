@@ -1,6 +1,9 @@
 package io.tamis;
 
-/** What the words of a body mean: the geometry of a kind, and how it is asked. Every number was checked, so no question leaves the body. */
+/**
+ * What the words of a body mean: the geometry of a kind, and how it is asked. Every number was checked, so no question
+ * leaves the body.
+ */
 abstract class Layout {
     final Kind kind;
 

@@ -6,8 +6,8 @@ import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Keys in lower case, as the format says: every character by its own mapping, regardless of its neighbours. The mappings are Unicode 17's and not the
- * Java machine's: an older machine would deny keys that a newer one has added.
+ * Keys in lower case, as the format says: every character by its own mapping, regardless of its neighbours. The
+ * mappings are Unicode 17's and not the Java machine's: an older machine would deny keys that a newer one has added.
  */
 final class LowerCase {
     private LowerCase() {}
@@ -17,7 +17,10 @@ final class LowerCase {
 
     private static final String DOTTED_I_LOWER = "i\u0307";
 
-    /** Runs of capitals: the first, how many, every one (:) or every second (/), and how far the small letter is. In hex, the last decimal. */
+    /**
+     * Runs of capitals: the first, how many, every one (:) or every second (/), and how far the small letter is. In
+     * hex, the last decimal.
+     */
     private static final String RUNS =
             "41+1a:32 c0+17:32 d8+7:32 100+18/1 132+3/1 139+8/1 14a+17/1 178+1:-121 179+3/1 181+1:210 182+2/1 186+1:206 "
             + "187+1:1 189+2:205 18b+1:1 18e+1:79 18f+1:202 190+1:203 191+1:1 193+1:205 194+1:207 196+1:211 197+1:209 198+1:1 "

@@ -5,13 +5,15 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 
 /**
- * Options for opening a filter. {@link TamisFilter#load}, {@link TamisFilter#open} and {@link TamisFilter#fromBytes} are enough without any.
+ * Options for opening a filter. {@link TamisFilter#load}, {@link TamisFilter#open} and {@link TamisFilter#fromBytes}
+ * are enough without any.
  *
  * <pre>{@code
  * TamisFilter seen = new Open().secret(SecretKey.load(Path.of("secret.key"))).load(Path.of("seen.tamis"));
  * }</pre>
  *
- * <p>Everything is checked before memory is allocated by it; what is not a sound filter is a {@link TamisException}, whatever the bytes.
+ * <p>Everything is checked before memory is allocated by it; what is not a sound filter is a {@link TamisException},
+ * whatever the bytes.
  */
 public final class Open {
     private SecretKey secret;
@@ -33,8 +35,8 @@ public final class Open {
     }
 
     /**
-     * Opens a file that was open for writing when its machine went down. Keys that were added last may be missing from it: the one case in which a filter
-     * can answer a false "no", so it must be asked for.
+     * Opens a file that was open for writing when its machine went down. Keys that were added last may be missing from
+     * it: the one case in which a filter can answer a false "no", so it must be asked for.
      *
      * @return this
      */
@@ -44,7 +46,8 @@ public final class Open {
     }
 
     /**
-     * Compares the body of a mapped file with its checksum, where it has one. That reads the whole file. {@link #load} and {@link #decode} always do.
+     * Compares the body of a mapped file with its checksum, where it has one. That reads the whole file. {@link #load}
+     * and {@link #decode} always do.
      *
      * @return this
      */
@@ -54,7 +57,8 @@ public final class Open {
     }
 
     /**
-     * Copies a whole file to the heap and checks every byte that is under a checksum. Keys can be added to kinds that Java makes.
+     * Copies a whole file to the heap and checks every byte that is under a checksum. Keys can be added to kinds that
+     * Java makes.
      *
      * @param file a regular file
      * @return the filter
@@ -66,10 +70,12 @@ public final class Open {
     }
 
     /**
-     * Maps a file for reading, of any size: opening costs the same for each, and the system keeps in memory what is asked for. Keys that other
-     * programs add to the file in place are seen as they arrive.
+     * Maps a file for reading, of any size: opening costs the same for each, and the system keeps in memory what is
+     * asked for. Keys that other programs add to the file in place are seen as they arrive.
      *
-     * <p>Nobody may truncate a file that is mapped: reading what is gone ends in an {@link InternalError}. Tamis replaces files and never truncates them.
+     * <p>Nobody may truncate a file that is mapped: reading what is gone ends in an {@link InternalError}. Tamis
+     * replaces files and never truncates them. A file that was replaced is the old one for whoever has it mapped; it is
+     * unmapped when the filter is garbage.
      *
      * @param file a regular file
      * @return the filter, to which no keys can be added
@@ -101,8 +107,9 @@ public final class Open {
     }
 
     /**
-     * A filter in a buffer, from its position to its limit, without a copy: of any sort, also one that the caller has mapped. The bytes must not change
-     * while it is asked, unless by a Tamis program that has the file open for writing.
+     * A filter in a buffer, from its position to its limit, without a copy: of any sort, also one that the caller has
+     * mapped. The bytes must not change while it is asked, unless by a Tamis program that has the file open for
+     * writing.
      *
      * @param bytes all bytes of a file; the buffer's position and order stay as they are
      * @return the filter, to which no keys can be added

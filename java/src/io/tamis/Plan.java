@@ -5,7 +5,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.TreeMap;
 
-/** From keys and a rate to a geometry. The numbers are those of every other Tamis library: equal parameters make equal files. */
+/**
+ * From keys and a rate to a geometry. The numbers are those of every other Tamis library: equal parameters make equal
+ * files.
+ */
 final class Plan {
     private Plan() {}
 
@@ -112,14 +115,18 @@ final class Plan {
         return sum;
     }
 
-    // Blocked and counting. A foreign key finds its bits in a line unless one of them is still unset; what is set follows by inclusion and
-    // exclusion over the subsets of the foreign key's words. This is exact, however small the filter.
+    // Blocked and counting. A foreign key finds its bits in a line unless one of them is still unset; what is set
+    // follows by inclusion and exclusion over the subsets of the foreign key's words. This is exact, however small the
+    // filter.
 
     /** What fewer lines a key may cost, in memory: each of them is a cache miss. */
     private static final double FEWER_LINES = 1.08;
     /** Terms cancel each other to about 1e-15; a line's rate that is lower than this is taken for this. */
     private static final double RESOLUTION = 1e-13;
-    /** For one to eight bits a line: pairs of the chance that a key sets one of some bits, and how many more such sets are even than odd. */
+    /**
+     * For one to eight bits a line: pairs of the chance that a key sets one of some bits, and how many more such sets
+     * are even than odd.
+     */
     private static final double[][] TERMS = new double[BlockedLayout.MAX_HASHES][];
 
     static {
@@ -179,8 +186,8 @@ final class Plan {
             return -1;
         }
         double below = StrictMath.log(reached / rate);
-        // The first keeps it not, the last does. Orders of magnitude come first; then where a straight line from end to end crosses the rate. An end
-        // that stays counts half each time (the Illinois rule), or it would stay for good.
+        // The first keeps it not, the last does. Orders of magnitude come first; then where a straight line from end to
+        // end crosses the rate. An end that stays counts half each time (the Illinois rule), or it would stay for good.
         long stays = -1;
         while (high - low > 1) {
             boolean isFar = low < high / 4;

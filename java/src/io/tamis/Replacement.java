@@ -19,7 +19,10 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Pattern;
 
-/** Files that appear whole or not at all: written under another name, synced, then renamed. A failure leaves what was there. */
+/**
+ * Files that appear whole or not at all: written under another name, synced, then renamed. A failure leaves what was
+ * there.
+ */
 final class Replacement {
     private Replacement() {}
 
@@ -33,7 +36,10 @@ final class Replacement {
         void write(FileChannel file) throws IOException;
     }
 
-    /** Replaces a file, or makes a new one. One that holds a secret is readable by its owner only, unless it replaces another such file. */
+    /**
+     * Replaces a file, or makes a new one. One that holds a secret is readable by its owner only, unless it replaces
+     * another such file.
+     */
     static void write(Path path, boolean holdsSecret, Content content) throws IOException {
         Path target = resolved(path);
         if (Files.exists(target) && !Files.isRegularFile(target)) {
@@ -56,7 +62,10 @@ final class Replacement {
         sync(target.getParent());
     }
 
-    /** Other Tamis programs remove files named .tamis-*.tmp that nobody has locked by flock, which Java can't: so the name is another. */
+    /**
+     * Other Tamis programs remove files named .tamis-*.tmp that nobody has locked by flock, which Java can't: so the
+     * name is another.
+     */
     private static String temporaryName() {
         return ".java-tamis-" + Long.toHexString(ThreadLocalRandom.current().nextLong()) + ".tmp";
     }
@@ -127,8 +136,8 @@ final class Replacement {
     }
 
     /**
-     * Throws if another Tamis program is at work on the file. It holds a lock (flock), which Java can't take; Linux shows who holds one. Without this,
-     * the keys that it adds from now on would go to a file without a name.
+     * Throws if another Tamis program is at work on the file. It holds a lock (flock), which Java can't take; Linux
+     * shows who holds one. Without this, the keys that it adds from now on would go to a file without a name.
      */
     private static void checkIdle(Path target) throws IOException {
         Path locks = Path.of("/proc/locks");

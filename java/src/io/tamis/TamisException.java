@@ -4,8 +4,9 @@ import java.io.IOException;
 import java.nio.file.Path;
 
 /**
- * Bytes that are not a filter that can be asked: damaged, cut, open for writing, or keyed with a secret that was not given. What it says is what
- * the command and the other libraries say. A file that can't be read at all is an ordinary {@link IOException}.
+ * Bytes that are not a filter that can be asked: damaged, cut, open for writing, or keyed with a secret that was not
+ * given. What it says is what the command and the other libraries say. A file that can't be read at all is an ordinary
+ * {@link IOException}.
  */
 public final class TamisException extends IOException {
     private static final long serialVersionUID = 1;
@@ -14,7 +15,10 @@ public final class TamisException extends IOException {
     public enum Reason {
         /** The bytes are not a sound filter. */
         CORRUPT,
-        /** The file was open for writing when its machine went down, or it is a copy of one that was: keys may be missing. */
+        /**
+         * The file was open for writing when its machine went down, or it is a copy of one that was: keys may be
+         * missing.
+         */
         UNCLEAN,
         /** The filter is keyed, and its secret is not in the file: see {@link Open#secret}. */
         KEY_NEEDED,

@@ -10,7 +10,8 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Predicate;
 
 /**
- * A filter: a set of keys that answers "may have been added" or "was not added". Its "no" is never wrong; its "yes" is wrong at the rate it was made for.
+ * A filter: a set of keys that answers "may have been added" or "was not added". Its "no" is never wrong; its "yes" is
+ * wrong at the rate it was made for.
  *
  * <pre>{@code
  * TamisFilter seen = TamisFilter.of(1_000_000, 0.01);
@@ -19,13 +20,15 @@ import java.util.function.Predicate;
  * seen.save(Path.of("seen.tamis"));
  * }</pre>
  *
- * <p>Files are the same bytes for every Tamis program: what Java writes, the command, Rust and Python ask, and what they write, Java asks, of every
- * {@link Kind}. Java makes blocked, Bloom and counting filters, and adds to those that are on the heap.
+ * <p>Files are the same bytes for every Tamis program: what Java writes, the command, Rust and Python ask, and what
+ * they write, Java asks, of every {@link Kind}. Java makes blocked, Bloom and counting filters, and adds to those that
+ * are on the heap.
  *
- * <p>A key is bytes. Text is taken as UTF-8, a {@code long} as 8 bytes, little-endian, like everywhere in Tamis. If the filter was made to ignore case, or of
- * several values, keys are made accordingly.
+ * <p>A key is bytes. Text is taken as UTF-8, a {@code long} as 8 bytes, little-endian, like everywhere in Tamis. If the
+ * filter was made to ignore case, or of several values, keys are made accordingly.
  *
- * <p>Any number of threads may ask and add at once. A key is found by every thread that asks after {@link #put} has returned.
+ * <p>Any number of threads may ask and add at once. A key is found by every thread that asks after {@link #put} has
+ * returned.
  */
 public final class TamisFilter implements Predicate<byte[]> {
     /** Keys whose cache misses overlap in {@link #mightContainAll}. */
@@ -39,7 +42,9 @@ public final class TamisFilter implements Predicate<byte[]> {
     /** Null if no keys can be added. */
     private final Probe adding;
 
-    private final LongAdder keys = new LongAdder();
+    /** What the number of keys in the header has to be changed by. */
+    private final LongAdder newKeys = new LongAdder();
+
     private volatile boolean keysUnknown;
 
     private TamisFilter(Header header, Layout layout, Words words) {
@@ -49,11 +54,8 @@ public final class TamisFilter implements Predicate<byte[]> {
         this.words = words;
         asking = layout.asking(words);
         boolean isWritable = layout instanceof BitLayout && words instanceof Words.OnHeap;
-        adding = isWritable ? new Adding((BitLayout) layout, ((Words.OnHeap) words).words, keys) : null;
+        adding = isWritable ? new Adding((BitLayout) layout, ((Words.OnHeap) words).words, newKeys) : null;
         keysUnknown = header.keys() == Header.KEYS_UNKNOWN;
-        if (!keysUnknown) {
-            keys.add(header.keys());
-        }
     }
 
     /** Reads what the body says about itself. */
@@ -146,7 +148,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a text may have been added, as UTF-8. Half of a surrogate pair is the same as {@code ?}, as always in Java.
+     * Whether a text may have been added, as UTF-8. Half of a surrogate pair is the same as {@code ?}, as always in
+     * Java.
      *
      * @param key the key
      * @return as of {@link #mightContain(byte[])}
@@ -166,8 +169,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a key may have been added to a window in the time that it spans before a moment. Of a window that counts keys, and of every other kind, the
-     * moment makes no difference.
+     * Whether a key may have been added to a window in the time that it spans before a moment. Of a window that counts
+     * keys, and of every other kind, the moment makes no difference.
      *
      * @param key the key's bytes
      * @param at when
@@ -189,7 +192,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a key may have been added that is already as the filter's rule makes it: a URL in its normal form, text in lower case.
+     * Whether a key may have been added that is already as the filter's rule makes it: a URL in its normal form, text
+     * in lower case.
      *
      * @param key the key's bytes, hashed as they are
      * @return as of {@link #mightContain(byte[])}
@@ -199,7 +203,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * {@link #mightContain(byte[])} of many keys, faster than one after the other where the filter is larger than the processor's cache.
+     * {@link #mightContain(byte[])} of many keys, faster than one after the other where the filter is larger than the
+     * processor's cache.
      *
      * @param keys the keys' bytes
      * @return an answer for each key, in their order
@@ -256,7 +261,8 @@ public final class TamisFilter implements Predicate<byte[]> {
      *
      * @param key the key's bytes
      * @return whether it was new; a key that was not seen before is sometimes taken for one that was
-     * @throws UnsupportedOperationException if no keys can be added to this filter, or it normalises URLs: see {@link #putExact}
+     * @throws UnsupportedOperationException if no keys can be added to this filter, or it normalises URLs: see {@link
+     *     #putExact}
      */
     public boolean put(byte[] key) {
         return hasher.hash(key, adding());
@@ -296,12 +302,12 @@ public final class TamisFilter implements Predicate<byte[]> {
     private static final class Adding extends Probe {
         private final BitLayout layout;
         private final long[] words;
-        private final LongAdder keys;
+        private final LongAdder newKeys;
 
-        Adding(BitLayout layout, long[] words, LongAdder keys) {
+        Adding(BitLayout layout, long[] words, LongAdder newKeys) {
             this.layout = layout;
             this.words = words;
-            this.keys = keys;
+            this.newKeys = newKeys;
         }
 
         @Override
@@ -313,7 +319,7 @@ public final class TamisFilter implements Predicate<byte[]> {
         boolean at(long hi, long lo) {
             boolean isNew = layout.put(words, hi, lo);
             if (isNew) {
-                keys.increment();
+                newKeys.increment();
             }
             return isNew;
         }
@@ -389,7 +395,7 @@ public final class TamisFilter implements Predicate<byte[]> {
                 }
                 counting.remove(((Words.OnHeap) words).words, hi, lo);
                 if (!counting.contains(words, hi, lo)) {
-                    keys.decrement();
+                    newKeys.decrement();
                 }
                 return true;
             }
@@ -397,8 +403,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * The key of several values, for a filter that was made of several: each value as the filter's rule makes it, behind its length, so that {@code ab, c} and
-     * {@code a, bc} differ.
+     * The key of several values, for a filter that was made of several: each value as the filter's rule makes it,
+     * behind its length, so that {@code ab, c} and {@code a, bc} differ.
      *
      * @param values as many as a key of the filter has
      * @return the key, for {@link #mightContain(byte[])} and {@link #put(byte[])}
@@ -448,17 +454,17 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * The number of keys: those that were counted as new when they were added; after {@link #merge}, an estimate from how full the filter is, which reads all
-     * of it. Of a window, those of the time it spans.
+     * The number of keys: those that were counted as new when they were added; after {@link #merge}, an estimate from
+     * how full the filter is, which reads all of it. Of a window, those of the time it spans.
      *
      * @return about how many different keys were added
      */
     public long approximateElementCount() {
-        long counted = layout.counted(words);
-        if (counted >= 0) {
-            return counted;
+        long counted = countedKeys();
+        if (counted == Header.KEYS_UNKNOWN) {
+            return Math.round(layout.keysNow(words));
         }
-        return keysUnknown ? Math.round(layout.keysNow(words)) : keys.sum();
+        return counted < 0 ? Long.MAX_VALUE : counted;
     }
 
     /**
@@ -507,12 +513,14 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Writes a file as a whole or not at all: under another name in the same folder, synced, then renamed; a failure leaves what was there. Replaces only a
-     * regular file, whose owner and mode it keeps; a symbolic link is followed. A new file that holds a secret is readable by its owner only. Keys that
-     * other threads add meanwhile may or may not be in it.
+     * Writes a file as a whole or not at all: under another name in the same folder, synced, then renamed; a failure
+     * leaves what was there. Replaces only a regular file, whose owner and mode it keeps; a symbolic link is followed.
+     * A new file that holds a secret is readable by its owner only. Keys that other threads add meanwhile may or may
+     * not be in it.
      *
-     * <p>Java can't take the lock with which Tamis programs keep each other out, only see it on Linux: a file that one of them is changing is refused. Whoever
-     * loads, changes and saves one file from several processes must agree on who does.
+     * <p>Java can't take the lock with which Tamis programs keep each other out, only see it on Linux: a file that one
+     * of them is changing is refused. Whoever loads, changes and saves one file from several processes must agree on
+     * who does.
      *
      * @param file where
      * @throws IOException if it can't be written
@@ -557,12 +565,21 @@ public final class TamisFilter implements Predicate<byte[]> {
         return out;
     }
 
+    /** As a header has it, without a sign: neither below 0 nor above what it can say. */
     private long countedKeys() {
         long counted = layout.counted(words);
         if (counted >= 0) {
             return counted;
         }
-        return keysUnknown ? Header.KEYS_UNKNOWN : keys.sum();
+        if (keysUnknown) {
+            return Header.KEYS_UNKNOWN;
+        }
+        long change = newKeys.sum();
+        counted = header.keys() + change;
+        if (change < 0 && Long.compareUnsigned(counted, header.keys()) > 0) {
+            return 0;
+        }
+        return change > 0 && Long.compareUnsigned(counted, header.keys()) < 0 ? Header.KEYS_UNKNOWN : counted;
     }
 
     private static byte[] bytesOf(long key) {
@@ -618,7 +635,8 @@ public final class TamisFilter implements Predicate<byte[]> {
         }
 
         /**
-         * Hashes under a secret, for keys that an adversary may choose. It is stored in the file: who reads the file knows it.
+         * Hashes under a secret, for keys that an adversary may choose. It is stored in the file: who reads the file
+         * knows it.
          *
          * @param secret the secret
          * @return this

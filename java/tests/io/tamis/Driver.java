@@ -1,4 +1,5 @@
-// The library, driven by the tests: a command comes as a line of words between tabs, its answer goes as a line. Keys and secrets are hex.
+// The library, driven by the tests: a command comes as a line of words between tabs, its answer goes as a line. Keys
+// and secrets are hex.
 package io.tamis;
 
 import java.io.BufferedReader;

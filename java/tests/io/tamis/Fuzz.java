@@ -8,7 +8,10 @@ import java.time.Instant;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 
-/** Files with changed bytes, of which many have right checksums again: each is asked, or refused by a {@link TamisException}, and nothing else happens. */
+/**
+ * Files with changed bytes, of which many have right checksums again: each is asked, or refused by a {@link
+ * TamisException}, and nothing else happens.
+ */
 final class Fuzz {
     private Fuzz() {}
 

@@ -1,18 +1,18 @@
-//! What a window remembers now, and how old it is.
+//! What a window remembers at a moment, and how old it is.
 
 use serde_json::{Value, json};
-use tamis::{Moment, Span, Window};
+use tamis::{Body, Moment, Span, Window};
 
 /// Has the generations of a window's description be those that a question reaches now, newest first,
 /// also those without keys, each with the age of its oldest keys: in seconds, or in keys that
-/// were new since.
-pub(crate) fn bring_up_to_date(told: &mut Value, window: &Window) {
+/// were new since. A window that nobody adds to forgets as well; one that has later keys is asked
+/// as of these.
+pub fn bring_up_to_date<B: Body>(told: &mut Value, window: &Window<B>, now: Moment) {
     let options = window.options();
     let (now, step, is_time) = match options.band() {
         Span::Keys(step) => (window.added() as i64, step as i64, false),
-        // A window that nobody adds to forgets as well.
         Span::Time(step) => {
-            let now = Moment::now().max(window.latest().unwrap_or(Moment::MIN));
+            let now = now.max(window.latest().unwrap_or(Moment::MIN));
             (now.micros(), step.as_micros() as i64, true)
         }
     };
@@ -26,24 +26,25 @@ pub(crate) fn bring_up_to_date(told: &mut Value, window: &Window) {
     let count = options.generation_count();
     let known = told["generations"].take();
     let one = |number: i64| {
-        let start = number * step;
+        let start = number.saturating_mul(step);
         let found = known.as_array().into_iter().flatten();
         let found = found.into_iter().find(|one| one["number"] == number);
         let mut one = found.cloned().unwrap_or_else(|| {
             json!({
                 "number": number,
                 "start": edge(start),
-                "end": edge(start + step),
+                "end": edge(start.saturating_add(step)),
                 "keys": 0,
                 "capacity": window.capacity().div_ceil(count.into()),
                 "fill": 0.0,
             })
         });
-        one["age"] = json!((now - start) as f64 / if is_time { 1e6 } else { 1.0 });
+        one["age"] = json!(now.saturating_sub(start) as f64 / if is_time { 1e6 } else { 1.0 });
         one
     };
     let newest = now.div_euclid(step);
-    let all = (newest - i64::from(count)..=newest).rev();
+    let oldest = newest.saturating_sub(i64::from(count));
+    let all = (oldest..=newest).rev();
     let all = all.filter(|number| is_time || *number >= 0);
     told["generations"] = all.map(one).collect();
 }

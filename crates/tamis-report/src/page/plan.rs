@@ -1,34 +1,35 @@
-//! `GET /v1/plan`: what `tamis plan` says, with the curve of rates, for the
-//! page's calculator. Every number is the library's.
+//! What `tamis plan` says, with the curve of rates, for the page's calculator.
+//! Every number is the library's.
 
-use crate::pool::Pool;
-use crate::problem::Problem;
-use crate::response::{Response, json};
+use crate::advice::{self, Advice, Given, Need, Question};
+use crate::human;
+use crate::server::Ways;
 use serde_json::{Value, json};
 use tamis::Plan;
 use tamis::raw::BloomShape;
-use tamis_report::advice::{self, Advice, Given, Need, Question};
-use tamis_report::human;
-use tamis_report::server::Ways;
 
 /// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
 const STEPS: i32 = 24;
 const STEPS_OF_A_DOUBLING: f64 = 6.0;
 
-pub(crate) async fn plan(pool: &Pool, query: &str) -> Result<Response, Problem> {
+/// What `GET /v1/plan` answers to a query: `keys=10M&rate=0.001`, `keys=10M&bits=96M&hashes=7`.
+///
+/// ```
+/// let told = tamis_report::page::plan("keys=10M&rate=1%25")?;
+/// assert_eq!(told["pick"], "blocked");
+/// # Ok::<(), String>(())
+/// ```
+pub fn plan(query: &str) -> Result<Value, String> {
     if let Some(answer) = own_shape(query)? {
-        return Ok(json(&answer));
+        return Ok(answer);
     }
     let asked = Asked::read(query)?;
-    let question = asked.question()?;
-    let answer = move || question.answer().map(|advice| asked.tell(&advice));
-    let answer = pool.run(answer).await?;
-    let answer = answer.map_err(Problem::bad_request)?;
-    Ok(json(&answer))
+    let advice = asked.question()?.answer()?;
+    Ok(asked.tell(&advice))
 }
 
 /// `keys=10M&bits=96M&hashes=7`: the textbook's filter with these m and k.
-fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
+fn own_shape(query: &str) -> Result<Option<Value>, String> {
     let (mut keys, mut bits, mut hashes) = (None, None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let number = match &*name {
@@ -37,7 +38,7 @@ fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
             "hashes" => &mut hashes,
             _ => return Ok(None),
         };
-        let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+        let wrong = |error| format!("{name}: {error}");
         *number = Some(human::parse_count(&value).map_err(wrong)?);
     }
     let (Some(keys), Some(bits), Some(hashes)) = (keys, bits, hashes) else {
@@ -45,8 +46,7 @@ fn own_shape(query: &str) -> Result<Option<Value>, Problem> {
     };
     let shape = u32::try_from(hashes)
         .map_err(|_| format!("hashes: expected at most {}, got {hashes}", u32::MAX))
-        .and_then(|hashes| BloomShape::new(bits, hashes).map_err(|error| error.to_string()))
-        .map_err(Problem::bad_request)?;
+        .and_then(|hashes| BloomShape::new(bits, hashes).map_err(|error| error.to_string()))?;
     let plan = Plan::of(shape, keys.max(1));
     Ok(Some(json!({
         "keys": human::count(plan.keys()),
@@ -65,12 +65,12 @@ struct Asked {
 }
 
 impl Asked {
-    fn read(query: &str) -> Result<Self, Problem> {
+    fn read(query: &str) -> Result<Self, String> {
         let mut question = Self::default();
         let mut seen = Vec::new();
         let mut generations = None;
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let wrong = |error| Problem::bad_request(format!("{name}: {error}"));
+            let wrong = |error| format!("{name}: {error}");
             match &*name {
                 "keys" => question.keys = Some(human::parse_count(&value).map_err(wrong)?),
                 "rate" => question.rate = Some(human::parse_rate(&value).map_err(wrong)?),
@@ -101,7 +101,7 @@ impl Asked {
                 }
             }
             if seen.contains(&name) {
-                return Err(Problem::bad_request(format!("{name}: given twice")));
+                return Err(format!("{name}: given twice"));
             }
             seen.push(name);
         }
@@ -112,7 +112,7 @@ impl Asked {
     }
 
     /// Asks for a window in so many generations.
-    fn divide(&mut self, generations: u32) -> Result<(), Problem> {
+    fn divide(&mut self, generations: u32) -> Result<(), String> {
         let usual = advice::USUAL_GENERATIONS;
         let text = match self.need {
             Need::Forget { .. } if self.size.is_none() || generations == usual => {
@@ -126,18 +126,16 @@ impl Asked {
             }
             _ => "expected need=forget: only a window has generations".into(),
         };
-        Err(Problem::bad_request(format!("generations: {text}")))
+        Err(format!("generations: {text}"))
     }
 
-    fn question(&self) -> Result<Question, Problem> {
+    fn question(&self) -> Result<Question, String> {
         match Given::new(self.keys, self.rate, self.size) {
             Some(given) => Ok(Question {
                 given,
                 need: self.need,
             }),
-            None => Err(Problem::bad_request(
-                "expected keys, or a rate and a size, or two of the three",
-            )),
+            None => Err("expected keys, or a rate and a size, or two of the three".into()),
         }
     }
 

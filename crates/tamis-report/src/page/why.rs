@@ -1,9 +1,6 @@
-//! `GET /v1/why`: the numbers behind the textbook's filter, for the page. The rates are those of
-//! `tamis::plan::classic`; next to them is what a real filter does while it fills.
+//! The numbers behind the textbook's filter. The rates are those of `tamis::plan::classic`; next to
+//! them is what a real filter does while it fills.
 
-use crate::pool::Pool;
-use crate::problem::Problem;
-use crate::response::{Response, json};
 use serde_json::{Value, json};
 use std::f64::consts::LN_2;
 use tamis::plan::classic;
@@ -19,15 +16,21 @@ const KEYS: u64 = 1000;
 const STEP: u64 = 125;
 const STRANGERS: u64 = 10_000;
 
-pub(crate) async fn why(pool: &Pool, query: &str) -> Result<Response, Problem> {
-    let answer = match shape(query).map_err(Problem::bad_request)? {
-        None => pool.run(rates).await?,
+/// What `GET /v1/why` answers to a query: the rates of all shapes, or the filling of
+/// one, `bits_per_key=10&hashes=7`.
+///
+/// ```
+/// let told = tamis_report::page::why("bits_per_key=10&hashes=7")?;
+/// assert_eq!(told["bits"], 10_000);
+/// # Ok::<(), String>(())
+/// ```
+pub fn why(query: &str) -> Result<Value, String> {
+    match shape(query)? {
+        None => Ok(rates()),
         Some((bits_per_key, hashes)) => {
-            let filled = pool.run(move || filling(bits_per_key, hashes)).await?;
-            filled.map_err(|error| Problem::bad_request(error.to_string()))?
+            filling(bits_per_key, hashes).map_err(|error| error.to_string())
         }
-    };
-    Ok(json(&answer))
+    }
 }
 
 /// `bits_per_key=10&hashes=7`, or neither.

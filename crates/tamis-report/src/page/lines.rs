@@ -1,8 +1,8 @@
 //! How full the lines of a filter are, as a histogram.
 
 use serde_json::{Value, json};
-use tamis::AnyFilter;
 use tamis::raw::Shape;
+use tamis::{AnyFilter, Body};
 
 /// Lines that are looked at, at most: enough for a picture, few enough for a page that asks again
 /// and again.
@@ -14,16 +14,16 @@ const COLUMNS: usize = 32;
 /// Bits, or counters, of a line.
 const PLACES: usize = 512;
 
-/// `null` for kinds whose tables are full by design.
-pub(crate) fn of(filter: &AnyFilter) -> Value {
+/// How full the lines of a filter are; `null` for kinds whose tables are full by design.
+pub fn lines<B: Body>(filter: &AnyFilter<B>) -> Value {
     let line_bytes = match filter.shape() {
         // The textbook's filter has no lines; it is cut as if it had.
         Shape::Bloom(_) | Shape::Blocked(_) | Shape::Growing(_) => 64,
         Shape::Counting(_) => 256,
         _ => return Value::Null,
     };
-    let lines = filter.bytes() / line_bytes;
-    let runs = lines.div_ceil(RUN);
+    let all = filter.bytes() / line_bytes;
+    let runs = all.div_ceil(RUN);
     let taken = runs.min(SAMPLE / RUN);
     let mut counts = [0u64; COLUMNS];
     let (mut looked_at, mut set) = (0, 0);
@@ -31,7 +31,7 @@ pub(crate) fn of(filter: &AnyFilter) -> Value {
         // Spread evenly over the whole.
         let run = u128::from(nth) * u128::from(runs) / u128::from(taken);
         let first = run as u64 * RUN;
-        let bytes = RUN.min(lines - first) * line_bytes;
+        let bytes = RUN.min(all - first) * line_bytes;
         let bytes = filter.read_body(first * line_bytes, bytes as usize);
         for line in bytes.chunks_exact(line_bytes as usize) {
             let full = match line_bytes {
@@ -44,7 +44,7 @@ pub(crate) fn of(filter: &AnyFilter) -> Value {
         }
     }
     json!({
-        "lines": lines,
+        "lines": all,
         "sampled": looked_at,
         "places": PLACES,
         "counts": counts,

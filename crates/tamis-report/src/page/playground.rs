@@ -1,22 +1,15 @@
-//! `POST /v1/playground`: a tiny filter, made of the keys in the request and
-//! forgotten with the response. What the page draws is what the library set.
+//! A tiny filter, made of the keys in a request and forgotten with the answer. What
+//! the page draws is what the library set.
 
-use crate::body::{self, Budget};
-use crate::pool::Pool;
-use crate::problem::Problem;
-use crate::response::{Response, json};
-use hyper::HeaderMap;
-use hyper::body::Incoming;
+use crate::explain::Explained;
+use crate::human;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::sync::Arc;
 use tamis::raw::{
     BlockedShape, BloomShape, Cell, CountingShape, CuckooEntry, CuckooShape, Look, Shape, Word as _,
 };
 use tamis::{AnyFilter, Hasher, Plan};
-use tamis_report::explain::Explained;
-use tamis_report::human;
 
 /// Bounds of what is drawn.
 const MAX_BODY: usize = 256 << 10;
@@ -69,27 +62,23 @@ struct InLines {
     lines_per_key: u32,
 }
 
-pub(crate) async fn playground(
-    pool: &Pool,
-    budget: &Arc<Budget>,
-    headers: &HeaderMap,
-    body: Incoming,
-) -> Result<Response, Problem> {
-    let bad = |text: String| Problem::bad_request(text);
-    let held = body::read(budget, headers, body).await?;
-    let body = held.bytes;
-    if body.len() > MAX_BODY {
-        return Err(bad(format!(
+/// What `POST /v1/playground` answers to a request, which is a JSON object.
+///
+/// ```
+/// let asked = br#"{"shape": {"kind": "bloom", "bits": 16, "hashes": 3}, "a": ["apple"], "ask": ["pear"]}"#;
+/// let told = tamis_report::page::playground(asked)?;
+/// assert_eq!(told["asked"][0]["a"], "no");
+/// # Ok::<(), String>(())
+/// ```
+pub fn playground(request: &[u8]) -> Result<Value, String> {
+    if request.len() > MAX_BODY {
+        return Err(format!(
             "body: expected at most {MAX_BODY} bytes, got {}",
-            body.len()
-        )));
+            request.len()
+        ));
     }
-    let answer = move || {
-        let request = serde_json::from_slice(&body);
-        play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
-    };
-    let answer = pool.run(answer).await?.map_err(bad)?;
-    Ok(json(&answer))
+    let request = serde_json::from_slice(request);
+    play(&request.map_err(|error| format!("expected a JSON object: {error}"))?)
 }
 
 impl Asked {

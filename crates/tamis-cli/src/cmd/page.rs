@@ -1,0 +1,131 @@
+use crate::{Exit, human};
+use anyhow::{Context as _, Result, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use tamis::{Existing, Replacement};
+
+/// Write the page of `tamis serve` into a folder, for any web server
+///
+/// The calculator, the playground and the reasons behind them work without a service,
+/// and so do filter files that are dropped on the page: the library is part of it, as
+/// WebAssembly. The folder is made if it is missing, and may be any path of a site. A
+/// page of an earlier version is replaced; other files are left alone: next to them
+/// nothing is written.
+#[derive(clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  tamis page site
+  python3 -m http.server --bind 127.0.0.1 --directory site     then: http://127.0.0.1:8000/")]
+pub(crate) struct Args {
+    /// The folder
+    dir: PathBuf,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit> {
+    let dir = &args.dir;
+    let files: Vec<_> = tamis_serve::page_files()
+        .map(|(name, content)| (dir.join(name), content))
+        .collect();
+    refuse_others(dir, &files)?;
+    let mut made = Made::default();
+    made.folders(&files)?;
+    // All of them are on disk before the first is seen: if that fails, nothing has changed.
+    let mut written = Vec::new();
+    for (path, content) in &files {
+        let mut file = Replacement::begin(path, Existing::Replace)?;
+        let done = file.file().write_all(content);
+        done.with_context(|| format!("writing {}", path.display()))?;
+        written.push(file);
+    }
+    // The first file loads the others, so it comes last.
+    for file in written.into_iter().rev() {
+        file.place()?;
+    }
+    made.keep();
+    let bytes: usize = files.iter().map(|(_, content)| content.len()).sum();
+    say!(
+        "wrote {} and {} other files, {}",
+        files[0].0.display(),
+        files.len() - 1,
+        human::size(bytes as u64)
+    );
+    say!(
+        "hint: browsers run it from a web server only: \
+         python3 -m http.server --bind 127.0.0.1 --directory {}",
+        dir.display()
+    );
+    Ok(Exit::Done)
+}
+
+/// Refuses a folder that has anything but a page.
+fn refuse_others(dir: &Path, files: &[(PathBuf, &[u8])]) -> Result<()> {
+    let is_ours = |path: &Path| files.iter().any(|(ours, _)| ours == path);
+    let holds_ours = |path: &Path| files.iter().any(|(ours, _)| ours.parent() == Some(path));
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                bail!("{}: expected a folder, got a file", folder.display())
+            }
+            entries => entries.with_context(|| format!("reading {}", folder.display()))?,
+        };
+        for entry in entries {
+            let entry = entry.with_context(|| format!("reading {}", folder.display()))?;
+            let path = entry.path();
+            let is_folder = entry.file_type()?.is_dir();
+            let is_of_page = if is_folder {
+                holds_ours(&path)
+            } else {
+                is_ours(&path)
+            };
+            if !is_of_page {
+                bail!(
+                    "{} is not a file of the page\n\
+                     hint: name a new or an empty folder, or remove it if an earlier version left it",
+                    path.display()
+                );
+            }
+            if is_folder {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Folders that were made, and are removed again if the rest fails.
+#[derive(Default)]
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn folders(&mut self, files: &[(PathBuf, &[u8])]) -> Result<()> {
+        let folders: BTreeSet<_> = files.iter().filter_map(|(path, _)| path.parent()).collect();
+        for folder in folders {
+            // A relative path begins with nothing, which is always there.
+            let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
+            let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
+            for folder in missing.into_iter().rev() {
+                let made = fs::create_dir(folder);
+                made.with_context(|| format!("making the folder {}", folder.display()))?;
+                self.0.push(folder.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for folder in self.0.iter().rev() {
+            // Somebody else may have put something there meanwhile: that stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
