@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Prints the licences of everything that is compiled into the command: their texts ask to come along with it.
+"""Prints the licences of everything that is compiled into the command, or into the package that is named: their texts ask
+to come along with it.
 
 The same text is printed once, below the names of all packages that have it."""
 
@@ -7,8 +8,10 @@ import json
 import pathlib
 import re
 import subprocess
+import sys
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+PACKAGE = sys.argv[1] if len(sys.argv) > 1 else "tamis-cli"
 LICENCE = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicense)", re.IGNORECASE)
 
 
@@ -16,7 +19,7 @@ def cargo(*arguments):
     return subprocess.run(["cargo", *arguments, "--locked"], cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
 
 
-compiled = set(cargo("tree", "-p", "tamis-cli", "-e", "normal", "--prefix", "none", "-f", "{p}").splitlines())
+compiled = set(cargo("tree", "-p", PACKAGE, "-e", "normal", "--prefix", "none", "-f", "{p}").splitlines())
 compiled = {tuple(line.split()[:2]) for line in compiled if str(REPOSITORY) not in line}
 texts = {}
 for package in json.loads(cargo("metadata", "--format-version", "1"))["packages"]:

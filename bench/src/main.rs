@@ -10,6 +10,7 @@ mod clock;
 mod corpus;
 mod cuckoo;
 mod dedup;
+mod everywhere;
 mod filters;
 mod formats;
 mod fuse;
@@ -47,6 +48,7 @@ suites:
   index [--files 5000] [--bytes 4e9] [--rounds 3]   sixty questions about a tree of logs
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
+  everywhere [--only js,java,c,sqlite] [--rounds 3]   one filter asked from other languages, and their peers
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -77,6 +79,7 @@ fn run() -> Result<(), String> {
         "index" => index::run(args)?,
         "formats" => formats::run(args)?,
         "serve" => serve::run(args)?,
+        "everywhere" => everywhere::run(args)?,
         serve::HELLO => return serve::hello(),
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),

@@ -23,7 +23,7 @@ public class Shop {
         return table;
     }
 
-    /** Where the filter is: guava, http://127.0.0.1:7654/v1/filters/NAME or redis://127.0.0.1:6379/NAME. */
+    /** Where the filter is: local, guava, http://127.0.0.1:7654/v1/filters/NAME or redis://127.0.0.1:6379/NAME. */
     @Bean
     SeenFilter filter(@Value("${filter}") String where, @Value("${token:}") String token, ProductTable table)
             throws IOException {
@@ -36,8 +36,10 @@ public class Shop {
             filter.fill(ROWS, RATE, table.ids());
             return filter;
         }
-        var filter = new GuavaFilter(ROWS, RATE);
-        table.ids().forEach(filter::add);
+        SeenFilter filter = where.equals("guava") ? new GuavaFilter(ROWS, RATE) : new LocalFilter(ROWS, RATE);
+        for (String id : table.ids()) {
+            filter.add(id);
+        }
         return filter;
     }
 

@@ -208,8 +208,8 @@ def test_golden_files_answer_as_in_other_languages():
     }
     for name, digests in alike.items():
         options = dict(key=key) if "apart" in name else {}
-        if "unclean" in name:
-            options["accept_loss"] = True
+        if "unclean" in name:  # refused, as the test above has it
+            continue
         f = tamis.Filter.load(GOLDEN / name, **options)
         when = {"at": f.latest} if f.kind == "window" else {}
         for type_, expected in digests.items():
@@ -219,7 +219,7 @@ def test_golden_files_answer_as_in_other_languages():
                 assert answers == [key in f for key in keys[type_]], (name, type_)
 
 
-def test_files_that_other_languages_refuse(tmp_path):
+def test_files_that_every_language_refuses():
     """Those of the library's own tests, which writes them for everyone."""
     folder = os.environ.get("TAMIS_CORRUPT_FILES")
     if not folder:
@@ -229,7 +229,7 @@ def test_files_that_other_languages_refuse(tmp_path):
     assert len(files) > 1000
     for file in files:
         for options in ({}, dict(key=key)):
-            with pytest.raises((tamis.TamisError, ValueError, OSError)):
+            with pytest.raises(tamis.TamisError):
                 tamis.Filter.load(file, **options)
 
 

@@ -6,7 +6,7 @@
 const KINDS = ["blocked", "bloom", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon", "cascade", "window"];
 const HEADER = 128;
 // Up to this many characters, a loop is faster than a call of `encodeInto`.
-const SHORT = 8;
+const SHORT = 14;
 // So many keys are written into the block at once: what is written is then still in the processor's cache.
 const AT_ONCE = 512;
 
@@ -149,7 +149,7 @@ function write(text) {
 function copy(key, from) {
   const { length } = key;
   if (from + length > block.length) return -1;
-  if (length > 32) {
+  if (length > 8) {
     block.set(key, from);
   } else {
     for (let i = 0; i < length; i++) block[from + i] = key[i];
@@ -171,7 +171,8 @@ function writeInteger(key) {
 
 const isInteger = (key) => typeof key === "bigint" || (typeof key === "number" && Number.isSafeInteger(key));
 
-/// The URL without its fragment, by the rules of the WHATWG, or the key as it is if it is none.
+/// The URL without its fragment, by the rules of the WHATWG, or the key as it is if it is none. Engines differ in
+/// paths and queries: they are made here, as in crates/tamis/src/key_rule/web.rs, and what is before them by the engine.
 function normal(key) {
   let text = key;
   if (typeof key !== "string") {
@@ -181,14 +182,78 @@ function normal(key) {
       return key;
     }
   }
-  const url = parsed(text);
-  if (url === null || !hasSoundHost(url)) return key;
-  // Setting it to nothing would keep a mark, and trim what is before it.
-  const { href, hash, pathname, search } = url;
-  const whole = href.slice(0, href.length - (hash.length || Number(href.endsWith("#"))));
-  const path = textWithCaret(text, pathname);
-  const before = whole.length - pathname.length - search.length - (search === "" && whole.endsWith("?") ? 1 : 0);
-  return whole.slice(0, before) + path + whole.slice(before + pathname.length);
+  const [whole] = text.replace(/^[\0- ]+|[\0- ]+$/g, "").replace(/[\t\n\r]/g, "").split("#", 1);
+  const end = whole.includes("?") ? whole.indexOf("?") : whole.length;
+  const colon = whole.slice(0, end).indexOf(":");
+  const scheme = whole.slice(0, Math.max(colon, 0)).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+  if (!/^[a-z][a-z0-9+.-]*$/.test(scheme)) return key;
+  const isSpecial = /^(https?|wss?|ftp|file)$/.test(scheme);
+  const query = encoded(whole.slice(end), isSpecial ? " \"#<>'" : ' "#<>');
+  const rest = whole.slice(colon + 1, end);
+  const { authority, path } = parted(rest, scheme, isSpecial);
+  if (path === undefined) return `${scheme}:${encoded(rest.replace(/ $/, "%20"), "")}${query}`;
+  const before = beforePath(scheme, authority, isSpecial);
+  if (before === null) return key;
+  const plain = path === "" && !isSpecial ? "" : withoutDots(path.split(isSpecial ? /[/\\]/ : "/").slice(1), scheme === "file");
+  // Two slashes would begin an authority.
+  const dot = before === `${scheme}:` && plain.startsWith("//") ? "/." : "";
+  return before + dot + plain + query;
+}
+
+/// The authority, if there is one, and the path; none of which is where the rest is opaque.
+function parted(rest, scheme, isSpecial) {
+  const slashes = rest.match(isSpecial ? /^[/\\]*/ : /^\/*/)[0].length;
+  const isFile = scheme === "file";
+  if (slashes === 0 && !isSpecial) return {};
+  if (slashes < 2 && (isFile || !isSpecial)) return { authority: null, path: slashes === 0 ? `/${rest}` : rest };
+  const after = rest.slice(isSpecial && !isFile ? slashes : 2);
+  const length = after.search(isSpecial ? /[/\\]/ : /\//);
+  const authority = length < 0 ? after : after.slice(0, length);
+  if (isFile && isDrive(authority)) return { authority: null, path: `/${after}` };
+  return { authority, path: after.slice(authority.length) };
+}
+
+/// The beginning of a URL, up to its path; null if there is none such.
+function beforePath(scheme, authority, isSpecial) {
+  if (authority === null) return scheme === "file" ? "file://" : `${scheme}:`;
+  const host = authority.slice(authority.lastIndexOf("@") + 1);
+  if (scheme !== "file" && host === "" && authority.includes("@")) return null;
+  if (!isSpecial && host.includes("\\")) return null;
+  const url = parsed(`${scheme}://${authority}/`);
+  if (url === null || (isSpecial && !hasSoundHost(url.hostname))) return null;
+  const before = url.href.slice(0, url.href.length - url.pathname.length);
+  const user = before.length - url.host.length;
+  return isSpecial ? before.slice(0, user) + withStars(url.host) : before;
+}
+
+/// A host in which `*` stays, which some engines encode.
+const withStars = (host) => host.replaceAll("%2A", "*");
+
+function withoutDots(segments, isFile) {
+  const path = [];
+  if (segments.length === 0) path.push("");
+  for (const [i, segment] of segments.entries()) {
+    const dots = segment.replace(/%2e/gi, ".");
+    if (dots !== "." && dots !== "..") {
+      path.push(isFile && path.length === 0 && isDrive(segment) ? segment.replace("|", ":") : encoded(segment, ' "#<>?`{}'));
+      continue;
+    }
+    if (dots === ".." && !(isFile && path.length === 1 && isDrive(path[0]))) path.pop();
+    if (i === segments.length - 1) path.push("");
+  }
+  return path.map((segment) => `/${segment}`).join("");
+}
+
+const isDrive = (segment) => /^[a-zA-Z][:|]$/.test(segment);
+
+/// The text with some characters, and what is not printed or not ASCII, as percent and two digits.
+function encoded(text, others) {
+  const escape = (byte) => {
+    const character = String.fromCharCode(byte);
+    if (byte >= 32 && byte < 127 && !others.includes(character)) return character;
+    return `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  };
+  return Array.from(encoder.encode(text), escape).join("");
 }
 
 function parsed(text) {
@@ -199,17 +264,11 @@ function parsed(text) {
   }
 }
 
-/// A path in which `^` stays: newer engines encode it, as the standard has it since 2025.
-function textWithCaret(text, pathname) {
-  if (!text.includes("^") || !pathname.includes("%5E")) return pathname;
-  let mark = "caret";
-  while (text.includes(mark)) mark += "x";
-  return parsed(text.replaceAll("^", mark))?.pathname.replaceAll(mark, "^") ?? pathname;
-}
-
-/// Whether labels in Punycode are what their text would be: some engines don't look.
-function hasSoundHost({ protocol, hostname }) {
-  if (!hostname.includes("xn--") || !/^(https?|wss?|ftp|file):$/.test(protocol)) return true;
+/// Whether there is such a host on the web: some engines take one with a space, or with Punycode that is not what its
+/// text would be.
+function hasSoundHost(hostname) {
+  if (withStars(hostname).includes("%")) return false;
+  if (!hostname.includes("xn--")) return true;
   const labels = hostname.split(".").map((label) => (label.startsWith("xn--") ? punycode(label.slice(4)) : label));
   return !labels.includes(null) && parsed(`http://${labels.join(".")}`)?.hostname === hostname;
 }

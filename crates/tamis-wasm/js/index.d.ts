@@ -4,6 +4,9 @@ export type Key = string | Uint8Array | bigint | number | readonly (string | Uin
 /** Many keys. Texts, bytes and a `BigUint64Array` are fastest. */
 export type Keys = Iterable<Key> | BigUint64Array | BigInt64Array;
 
+/** Bytes in a buffer of their own, as a `Blob` or a `Response` takes them, in every version of TypeScript. */
+export type Bytes = ReturnType<Uint8ArrayConstructor["of"]>;
+
 export type Kind = "blocked" | "bloom" | "counting" | "cuckoo" | "growing" | "fuse" | "ribbon" | "cascade" | "window";
 
 /** How keys are hashed, and made before. */
@@ -145,10 +148,10 @@ export class Filter {
   add(key: Key, when?: When): boolean;
 
   /** Asks many keys: 1 or 0 for each. */
-  hasMany(keys: Keys, when?: WhenEach): Uint8Array;
+  hasMany(keys: Keys, when?: WhenEach): Bytes;
 
   /** Adds many keys; 1 for each that was new, else 0. If one can't be added, those before it are in. */
-  addMany(keys: Keys, when?: WhenEach): Uint8Array;
+  addMany(keys: Keys, when?: WhenEach): Bytes;
 
   /** Takes back one adding of a key that was added (counting, cuckoo); whether it seemed present. */
   remove(key: Key): boolean;
@@ -168,7 +171,7 @@ export class Filter {
   clear(): void;
 
   /** The bytes of a `.tamis` file. */
-  toBytes(): Uint8Array;
+  toBytes(): Bytes;
 
   info(): Info;
 

@@ -1,6 +1,9 @@
 //! How key bytes become a 128-bit [`Hash`], under a seed or a secret. The header
 //! of every file records it.
 
+#[cfg(any(target_arch = "wasm32", test))]
+mod short;
+
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::key_rule::KeyRule;
@@ -208,7 +211,7 @@ impl Hasher {
             Self::Fast {
                 seed: 0,
                 rule: KeyRule::EXACT,
-            } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            } => xxh3_usual(key),
             other => other.hash_by_rule(key),
         }
     }
@@ -231,8 +234,7 @@ impl Hasher {
                 seed: 0,
                 rule: KeyRule::EXACT,
             } => {
-                let usual = |key| Hash::of_digest(xxh3_128_with_seed(key, 0));
-                hashes.extend(keys.map(usual));
+                hashes.extend(keys.map(xxh3_usual));
             }
             other => hashes.extend(keys.map(|key| other.hash_by_rule(key))),
         }
@@ -248,7 +250,7 @@ impl Hasher {
     #[inline]
     pub fn hash_exact(&self, key: &[u8]) -> Hash {
         match self {
-            Self::Fast { seed: 0, .. } => Hash::of_digest(xxh3_128_with_seed(key, 0)),
+            Self::Fast { seed: 0, .. } => xxh3_usual(key),
             Self::Fast { seed, .. } => xxh3_seeded(*seed, key),
             Self::Keyed { key: secret, .. } => sip128(secret, key),
         }
@@ -303,6 +305,16 @@ impl Hasher {
             _ => unlike("the secret key", &"one", &"another"),
         }
     }
+}
+
+/// Without a seed.
+#[inline(always)]
+fn xxh3_usual(key: &[u8]) -> Hash {
+    #[cfg(target_arch = "wasm32")]
+    if let Some(hash) = short::hash(key) {
+        return hash;
+    }
+    Hash::of_digest(xxh3_128_with_seed(key, 0))
 }
 
 // These two are kept out of callers, where they would crowd out the usual hash.

@@ -23,8 +23,12 @@ public final class Driver {
     private static String run(String[] words) {
         try {
             switch (words[0]) {
+                case "local":
+                    return use(new LocalFilter(1000, 0.001));
                 case "guava":
                     return use(new GuavaFilter(1000, 0.001));
+                case "moving":
+                    return use(new MovingFilter(filter, new LocalFilter(1000, 0.001)));
                 case "http":
                     return use(new HttpFilter(words[1], words[2], patience));
                 case "redis":

@@ -1,5 +1,6 @@
 import contextlib
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 sys.path.append(str(ROOT / "crates/tamis-cli/tests/console"))
 
-from test_console import TAMIS, home, port, redis, reserved_port, wait_for  # noqa: E402, F401
+from test_console import TAMIS, end_service, make_home, port, redis, reserved_port, wait_for  # noqa: E402, F401
 
 EXAMPLES = ROOT / "examples/java"
 
@@ -19,6 +20,7 @@ class Java:
     """The guide's classes in a Java machine, behind Driver.java."""
 
     def __init__(self, folder):
+        subprocess.run([ROOT / "java/build", folder / "jar"], check=True)
         sources = [*EXAMPLES.glob("*.java"), pathlib.Path(__file__).parent / "Driver.java"]
         arguments = f"@{EXAMPLES}/debian.args"
         subprocess.run(["javac", arguments, "-Werror", "-d", "classes", *sources], cwd=folder, check=True)
@@ -31,6 +33,17 @@ class Java:
 
     def key(self, command, key):
         return self(command, key.encode("utf-16-be", "surrogatepass").hex())
+
+
+@pytest.fixture
+def home(tmp_path):
+    """With the sources of the library, which the guide builds."""
+    home = make_home(tmp_path)
+    shutil.copytree(ROOT / "java", home / "java", ignore=shutil.ignore_patterns("tests"))
+    for license in ["LICENSE-APACHE", "LICENSE-MIT"]:
+        shutil.copy(ROOT / license, home)
+    yield home
+    end_service(home)
 
 
 @pytest.fixture(scope="session")

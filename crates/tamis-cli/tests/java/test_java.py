@@ -28,18 +28,21 @@ def test_commands(home, port, redis):
 
 
 def test_code_shown_is_code_compiled():
-    sources = [source.read_text() for source in EXAMPLES.glob("*.java")]
+    sources = [source.read_text() for source in EXAMPLES.rglob("*.java")]
     shown = ["\n".join(lines) + "\n" for _, kind, lines in blocks(PAGE) if kind == "java"]
     assert len(shown) >= 5
     for code in shown:
         assert any(code in source for source in sources), f"in no file of examples/java:\n{code}"
 
 
-@pytest.fixture(params=["guava", "http", "redis"])
+@pytest.fixture(params=["local", "guava", "moving", "http", "redis"])
 def java(request, machine, tmp_path):
     """The guard with an empty table and an empty filter that answers."""
-    if request.param == "guava":
-        assert machine("guava") == "done"
+    if request.param in ["local", "guava"]:
+        assert machine(request.param) == "done"
+        yield machine
+    elif request.param == "moving":
+        assert machine("guava") == machine("moving") == "done"
         yield machine
     elif request.param == "http":
         with served(tmp_path) as port:
@@ -75,6 +78,15 @@ def test_java_and_tamis_make_the_same_bytes_of_keys(machine, tmp_path):
     hex = "".join(key.hex() + "\n" for key in bytes)
     ran = subprocess.run([TAMIS, "check", "-c", "--hex", tmp_path / "products.tamis"], input=hex, text=True, capture_output=True)
     assert (ran.stdout, ran.stderr) == (f"{len(KEYS)}\n", "")
+
+
+def test_keys_of_before_a_move_are_found(machine):
+    assert machine("guava") == "done"
+    assert all(machine.key("save", key) == "done" for key in KEYS[:5])
+    assert machine("moving") == "done"
+    assert all(machine.key("save", key) == "done" for key in KEYS[5:])
+    assert [machine.key("check", key) for key in KEYS] == ["yes"] * len(KEYS)
+    assert machine.key("check", "unknown") == "no"
 
 
 def fails_open(java, row="row"):

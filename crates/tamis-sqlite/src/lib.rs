@@ -1,0 +1,91 @@
+//! Filters in SQLite's queries: `.load ./tamis`, then `tamis_check('seen.tamis', key)` and its like; docs/sql.md has all.
+//!
+//! rusqlite and not a C file over libtamis: it calls SQLite through what the loading program hands over, so that nothing of
+//! SQLite is compiled, linked or generated here, and it keeps panics inside.
+
+mod aggregate;
+mod ask;
+mod key;
+mod open;
+mod which;
+
+use rusqlite::functions::FunctionFlags as Flags;
+use rusqlite::{Connection, Result, ffi};
+use std::ffi::{c_char, c_int};
+
+/// The version that rusqlite is made for: with an older one, it would end the process.
+const OLDEST: c_int = ffi::SQLITE_VERSION_NUMBER;
+
+/// What SQLite calls when it loads `tamis.so`.
+///
+/// # Safety
+/// Only SQLite calls it, with what it gives extensions.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_tamis_init(
+    db: *mut ffi::sqlite3,
+    error: *mut *mut c_char,
+    api: *mut ffi::sqlite3_api_routines,
+) -> c_int {
+    // SAFETY: they are SQLite's, and these two have been there since its extensions.
+    unsafe {
+        let version = (*api).libversion_number.map_or(0, |version| version());
+        if version < OLDEST {
+            if let Some(print) = (*api).mprintf {
+                *error = print(
+                    c"tamis needs SQLite 3.34.1 or newer, and this is %d".as_ptr(),
+                    version,
+                );
+            }
+            return ffi::SQLITE_ERROR;
+        }
+        Connection::extension_init2(db, error, api, register)
+    }
+}
+
+/// Functions that read files are for statements only: a trigger or a view of a database that somebody sent must not call
+/// them. Nor do their answers depend on their arguments alone.
+const READS_FILES: Flags = Flags::SQLITE_UTF8.union(Flags::SQLITE_DIRECTONLY);
+/// Functions that compute, and do no harm wherever they are called.
+const COMPUTES: Flags = Flags::SQLITE_UTF8
+    .union(Flags::SQLITE_DETERMINISTIC)
+    .union(Flags::SQLITE_INNOCUOUS);
+
+fn register(db: Connection) -> Result<bool> {
+    let takes_keys = Flags::SQLITE_SUBTYPE;
+    for arguments in [2, 3] {
+        db.create_scalar_function(
+            c"tamis_check",
+            arguments,
+            READS_FILES | takes_keys,
+            ask::check,
+        )?;
+    }
+    let kept = open::Kept::default();
+    db.create_scalar_function(
+        c"tamis_has",
+        2,
+        COMPUTES | takes_keys,
+        ask::has(kept.clone()),
+    )?;
+    db.create_scalar_function(c"tamis_has", 3, READS_FILES | takes_keys, ask::has(kept))?;
+    for arguments in [1, 2] {
+        db.create_scalar_function(c"tamis_info", arguments, READS_FILES, ask::info)?;
+    }
+    db.create_scalar_function(
+        c"tamis_int",
+        1,
+        COMPUTES | Flags::SQLITE_RESULT_SUBTYPE,
+        key::int,
+    )?;
+    for arguments in [1, 2, 3] {
+        db.create_aggregate_function(
+            c"tamis_filter",
+            arguments,
+            Flags::SQLITE_UTF8 | takes_keys,
+            aggregate::Maker,
+        )?;
+    }
+    which::register(&db)?;
+    // Stay loaded when the connection closes: other threads may have memory of ours to free when they end.
+    Ok(true)
+}
