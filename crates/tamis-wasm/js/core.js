@@ -601,9 +601,10 @@ class Filter {
   #at = 0;
   #kind;
   #rule;
-  // Whether `add` and `has` are about a moment; whether `add` may need memory.
-  #timed;
-  #grows;
+  // Whether keys are asked, and added, by the shortest way: not where they have a moment or a rule of which JavaScript
+  // does a part, nor added where that may need memory.
+  #asksPlainly;
+  #addsPlainly;
   #etag = null;
 
   constructor(options, at) {
@@ -618,8 +619,8 @@ class Filter {
     const facts = wasm.facts(at);
     this.#kind = KINDS[facts & 0xff];
     this.#rule = { url: (facts & 0x100) !== 0, values: facts >>> 16 };
-    this.#timed = this.#kind === "window";
-    this.#grows = this.#kind === "growing";
+    this.#asksPlainly = this.#kind !== "window" && !this.#rule.url && this.#rule.values === 1;
+    this.#addsPlainly = this.#asksPlainly && this.#kind !== "growing";
   }
 
   /// A filter of a `.tamis` file's bytes, which are copied once.
@@ -693,7 +694,7 @@ class Filter {
   /// Whether the key may have been added: never a false "no".
   has(key, options) {
     const at = this.#at;
-    if (at !== 0 && options === undefined && !this.#timed && bytes.length !== 0 && !this.#rule.url && this.#rule.values === 1) {
+    if (this.#asksPlainly && at !== 0 && options === undefined && bytes.length !== 0) {
       const length = typeof key === "string" ? write(key) : key instanceof Uint8Array ? copy(key, 0) : -1;
       if (length >= 0) return wasm.has(at, start, length, 0) !== 0;
     }
@@ -708,7 +709,7 @@ class Filter {
   /// Adds a key; whether it was new.
   add(key, options) {
     const at = this.#at;
-    if (at !== 0 && options === undefined && !this.#timed && !this.#grows && bytes.length !== 0 && !this.#rule.url && this.#rule.values === 1) {
+    if (this.#addsPlainly && at !== 0 && options === undefined && bytes.length !== 0) {
       const length = typeof key === "string" ? write(key) : key instanceof Uint8Array ? copy(key, 0) : -1;
       if (length >= 0) {
         const answer = wasm.add(at, start, length, 0);
@@ -778,7 +779,7 @@ class Filter {
   #each(options, feed, work) {
     const at = this.#alive();
     if (options !== undefined) check(options, ["at"]);
-    const when = moments(this.#timed ? options?.at : undefined);
+    const when = moments(this.#kind === "window" ? options?.at : undefined);
     roomy(() => {
       wasm.begin(at);
       const batches = new Batches(this.#rule, (first, count) => {

@@ -4,17 +4,18 @@ dropped on it."""
 import http.server
 import json
 import os
+import re
+import struct
 import subprocess
 import threading
 import urllib.error
-import urllib.parse
 import urllib.request
 from functools import partial
 
 import pytest
 from conftest import ROOT, TAMIS, Page, tamis
 from selenium.webdriver.common.keys import Keys
-from test_filters import AXE, check, fact, window
+from test_filters import AXE, DIGEST, DRAWN, PICTURES, WIDTHS, check, digest_of_page, draw, fact, picture_of, window
 
 GOLDEN = ROOT / "crates/tamis/tests/golden"
 ANSWERS = json.loads((GOLDEN / "answers.json").read_text())
@@ -404,6 +405,25 @@ def test_dropped_files_fit_and_are_accessible(page, width, language, tmp_path):
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_dropped_file_is_drawn(page, width, tmp_path):
+    tamis("create", "seen.tamis", "-n", "10k", "-p", "0.001", cwd=tmp_path)
+    tamis("add", "seen.tamis", cwd=tmp_path, stdin="\n".join(f"https://example.org/{i}" for i in range(6400)).encode())
+    try:
+        window(page, width, "light")
+        drop(page, tmp_path / "seen.tamis")
+        page.wait(lambda: fact(page, "keys") == "6400", "the file")
+        check(page, "https://example.org/7\nhttps://example.org/never")
+        page.press("#check-answers button")
+        page.wait(lambda: "maybe: " in page.text("#check-explained"), "the explanation")
+        assert page.script("return document.documentElement.scrollWidth") <= width
+        if os.environ.get("TAMIS_PAGE_PICTURES"):
+            draw(page, width, picture_of("dropped", width, "en"), False)
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 0, "height": 0, "deviceScaleFactor": 0, "mobile": False})  # fmt: skip
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
 def test_the_folder_is_a_page_or_nothing(tmp_path):
     def refused(folder):
         done = subprocess.run([TAMIS, "page", str(folder)], capture_output=True, text=True, cwd=tmp_path)
@@ -436,3 +456,17 @@ def test_the_folder_is_a_page_or_nothing(tmp_path):
 
 def test_the_library_of_the_page_is_made_of_these_sources():
     subprocess.run([ROOT / "crates/tamis-serve/page-wasm", "--check"], check=True)
+
+
+def test_the_pictures_are_of_this_page():
+    """They are drawn on demand; after any change of the page's files they have to be, see docs/page.md."""
+    if os.environ.get("TAMIS_PAGE_PICTURES"):
+        DIGEST.write_text(f"{digest_of_page()}\n")
+    assert DIGEST.read_text().strip() == digest_of_page(), "the pictures in docs/page are of another page: draw them again, as docs/page.md says"
+    names = {picture_of(*which).name for which in DRAWN}
+    assert {path.name for path in PICTURES.glob("*.png")} == names
+    for tab, width, language in DRAWN:
+        data = picture_of(tab, width, language).read_bytes()
+        assert struct.unpack(">I", data[16:20])[0] == width and len(data) < 150_000
+    shown = re.findall(r'src="page/([^"]+)" alt="[^"]+"', (ROOT / "docs/page.md").read_text())
+    assert set(shown) == names

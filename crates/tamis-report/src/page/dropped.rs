@@ -10,10 +10,9 @@ use tamis::{AnyFilter, Error, Moment, Open, SecretKey};
 
 /// A filter in the bytes of a file.
 pub struct Dropped<'a> {
-    file: &'a [u8],
     filter: AnyFilter<&'a [u8]>,
-    /// How often a key that was never added gets a "yes" now: counted once, over the whole file.
-    rate_now: f64,
+    /// Found out once: it takes a look at the whole file.
+    about: About,
 }
 
 /// Why a file was not opened.
@@ -66,19 +65,14 @@ impl<'a> Dropped<'a> {
             Error::KeyNeeded => Refused::KeyNeeded(error.to_string()),
             error => Refused::Wrong(error.to_string()),
         })?;
-        let rate_now = filter.rate_now();
-        Ok(Self {
-            file,
-            filter,
-            rate_now,
-        })
+        let about = About::in_bytes(file, &filter);
+        Ok(Self { filter, about })
     }
 
     /// What the service tells of a filter that it serves, and as `text` what `tamis info` prints.
     /// A window is described as of its latest key.
     pub fn info(&self) -> Value {
-        let about = About::in_bytes(self.file, &self.filter);
-        let mut told = about::to_json(&about);
+        let mut told = about::to_json(&self.about);
         told["lines"] = lines(&self.filter);
         if let AnyFilter::Window(window) = &self.filter {
             let is_empty = window.latest().is_none() && window.added() == 0;
@@ -88,8 +82,8 @@ impl<'a> Dropped<'a> {
             }
         }
         told["keys_are"] = self.filter.hasher().rule().to_string().into();
-        told["text"] = about::describe(&about).into();
-        told["warning"] = about.overfull().into();
+        told["text"] = about::describe(&self.about).into();
+        told["warning"] = self.about.overfull().into();
         told
     }
 
@@ -108,7 +102,7 @@ impl<'a> Dropped<'a> {
         let hasher = self.filter.hasher();
         let explained = shown.iter().zip(&keys).map(|(shown, key)| {
             let hash = hasher.hash(key);
-            Explained::of(&self.filter, shown.as_bytes(), hash, self.rate_now).describe()
+            Explained::of(&self.filter, shown.as_bytes(), hash, self.about.rate_now).describe()
         });
         Ok(json!({ "explained": explained.collect::<Vec<_>>() }))
     }

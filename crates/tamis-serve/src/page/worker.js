@@ -38,10 +38,10 @@ const reply = (library) => new TextDecoder().decode(bytes(library, library.reply
 /** Reads a file into the library's memory, piece by piece: it is never there twice. */
 async function read(library, file, tell) {
   const at = library.allocate(file.size);
-  if (at === 0) throw new Error(`${file.name}: expected a file that fits into this page's memory, at most 2 GB, got ${file.size} bytes; \`tamis info\` and \`tamis check\` take any size`);
+  if (at === 0) throw new Error(`file: expected one that fits into this page's memory, at most 2 GB, got ${file.size} bytes; \`tamis info\` and \`tamis check\` take any size`);
   for (let done = 0; done < file.size; ) {
     const part = new Uint8Array(await file.slice(done, done + piece).arrayBuffer());
-    if (part.length === 0) throw new Error(`${file.name}: became shorter while it was read`);
+    if (part.length === 0) throw new Error("file: expected its whole length, but it became shorter while it was read");
     bytes(library, (at >>> 0) + done, part.length).set(part);
     done += part.length;
     tell(done / file.size);

@@ -38,15 +38,13 @@ pub(super) fn hash(key: &[u8]) -> Option<Hash> {
     }
 }
 
+#[inline(always)]
 fn of_up_to_8(key: &[u8]) -> Hash {
-    let half = |at: usize| {
-        u64::from(
-            key[at..]
-                .first_chunk()
-                .map_or(0, |b| u32::from_le_bytes(*b)),
-        )
+    let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) else {
+        return Hash::default();
     };
-    let input = half(0) + (half(key.len() - 4) << 32);
+    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    let input = half(first) + (half(last) << 32);
     let keyed = input ^ SECRET[2] ^ SECRET[3];
     let (mut lo, mut hi) = product(keyed, PRIME64_1.wrapping_add((key.len() as u64) << 2));
     hi = hi.wrapping_add(lo << 1);
@@ -57,7 +55,10 @@ fn of_up_to_8(key: &[u8]) -> Hash {
 }
 
 fn of_up_to_16(key: &[u8]) -> Hash {
-    let (first, last) = (word(key, 0), word(key, key.len() - 8));
+    let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) else {
+        return Hash::default();
+    };
+    let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
     let (mut lo, mut hi) = product(first ^ last ^ SECRET[4] ^ SECRET[5], PRIME64_1);
     lo = lo.wrapping_add((key.len() as u64 - 1) << 54);
     let last = last ^ SECRET[6] ^ SECRET[7];
@@ -72,33 +73,53 @@ fn of_up_to_16(key: &[u8]) -> Hash {
     }
 }
 
+#[inline(always)]
 fn of_up_to_128(key: &[u8]) -> Hash {
     let len = key.len() as u64;
-    let (mut lo, mut hi) = (len.wrapping_mul(PRIME64_1), 0u64);
+    let mut sums = (len.wrapping_mul(PRIME64_1), 0);
     // From the middle of the key to its ends: 32 bytes at a time, 16 from either side.
-    for step in (0..key.len().div_ceil(32)).rev() {
-        let (front, back) = (16 * step, key.len() - 16 * (step + 1));
-        let secret = &SECRET[4 * step..][..4];
-        let [a, b] = [word(key, front), word(key, front + 8)];
-        let [c, d] = [word(key, back), word(key, back + 8)];
-        lo = lo.wrapping_add(folded(a ^ secret[0], b ^ secret[1])) ^ c.wrapping_add(d);
-        hi = hi.wrapping_add(folded(c ^ secret[2], d ^ secret[3])) ^ a.wrapping_add(b);
+    if key.len() > 32 {
+        sums = of_middle(key, sums);
     }
-    let mixed = lo
+    let (Some(front), Some(back)) = (key.first_chunk(), key.last_chunk()) else {
+        return Hash::default();
+    };
+    let (lo, hi) = mixed(sums, front, back, &SECRET[..4]);
+    let far = lo
         .wrapping_mul(PRIME64_1)
         .wrapping_add(hi.wrapping_mul(PRIME64_4))
         .wrapping_add(len.wrapping_mul(PRIME64_2));
     Hash {
-        hi: avalanche(mixed).wrapping_neg(),
+        hi: avalanche(far).wrapping_neg(),
         lo: avalanche(lo.wrapping_add(hi)),
     }
 }
 
+#[inline(never)]
+fn of_middle(key: &[u8], mut sums: (u64, u64)) -> (u64, u64) {
+    for step in (1..key.len().div_ceil(32)).rev() {
+        let front = key[16 * step..].first_chunk();
+        let back = key[..key.len() - 16 * step].last_chunk();
+        if let (Some(front), Some(back)) = (front, back) {
+            sums = mixed(sums, front, back, &SECRET[4 * step..]);
+        }
+    }
+    sums
+}
+
 #[inline(always)]
-fn word(key: &[u8], at: usize) -> u64 {
-    key[at..]
-        .first_chunk()
-        .map_or(0, |b| u64::from_le_bytes(*b))
+fn mixed((lo, hi): (u64, u64), front: &[u8; 16], back: &[u8; 16], secret: &[u64]) -> (u64, u64) {
+    let ([a, b], [c, d]) = (words(front), words(back));
+    (
+        lo.wrapping_add(folded(a ^ secret[0], b ^ secret[1])) ^ c.wrapping_add(d),
+        hi.wrapping_add(folded(c ^ secret[2], d ^ secret[3])) ^ a.wrapping_add(b),
+    )
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; 16]) -> [u64; 2] {
+    let both = u128::from_le_bytes(*bytes);
+    [both as u64, (both >> 64) as u64]
 }
 
 /// The low and the high half of a product.
