@@ -131,6 +131,16 @@ test(`URLs are normalised as in Rust (${build})`, () => {
   assert.deepEqual(differ, []);
 });
 
+test(`bytes in shared memory are keys as others (${build})`, () => {
+  const shared = new Uint8Array(new SharedArrayBuffer(12));
+  shared.set(encoder.encode("HTTP://H/a/."));
+  for (const options of [{}, { url: true }, { ignoreCase: true }]) {
+    const filter = small(options);
+    filter.add("HTTP://H/a/.");
+    assert.deepEqual([filter.has(shared), ...filter.hasMany([shared])], [true, 1]);
+  }
+});
+
 test(`keyed filters need their secret (${build})`, () => {
   const secret = Uint8Array.from({ length: 16 }, (_, i) => i);
   const apart = small({ secret, secretInFile: false });
