@@ -177,7 +177,8 @@ function normal(key) {
   let text = key;
   if (typeof key !== "string") {
     try {
-      text = strict.decode(key);
+      // A copy: shared memory is not decoded.
+      text = strict.decode(key.slice());
     } catch {
       return key;
     }
@@ -317,41 +318,57 @@ function apart(key, work) {
 }
 
 /// Hashes keys, a batch at a time, and runs `each` with the number of the batch's first key and how many it
-/// has.
+/// has. Code of the caller, such as a generator of keys, may use and free filters: it runs only between batches,
+/// each of which begins with `begin`.
 class Batches {
   #rule;
+  #begin;
   #each;
   #first = 0;
   #hashed = 0;
 
-  constructor(rule, each) {
+  constructor(rule, begin, each) {
     this.#rule = rule;
+    this.#begin = begin;
     this.#each = each;
   }
 
   all(keys) {
     if (keys instanceof BigUint64Array || keys instanceof BigInt64Array) {
+      this.#begin();
       this.#integers(keys);
+      this.#run();
+    } else if (keys?.bytes instanceof Uint8Array && keys.ends instanceof Uint32Array) {
+      const { bytes, ends } = keys;
+      this.#begin();
+      this.#packed(bytes, ends);
+      this.#run();
     } else if (Array.isArray(keys)) {
-      this.#some(keys);
+      for (let i = 0; i < keys.length; i += AT_ONCE) this.#batch(keys.slice(i, i + AT_ONCE));
     } else if (typeof keys === "string" || ArrayBuffer.isView(keys) || typeof keys?.[Symbol.iterator] !== "function") {
       throw new TypeError(
-        `keys: expected an array or another iterable of keys, or a BigUint64Array, got ${sort(keys)}; pass one key in an array`,
+        `keys: expected an array or another iterable of keys, a BigUint64Array, or { bytes, ends }, got ${sort(keys)}; pass one key in an array`,
       );
     } else {
       let some = [];
       for (const key of keys) {
         if (some.push(key) < AT_ONCE) continue;
-        this.#some(some);
+        this.#batch(some);
         some = [];
       }
-      this.#some(some);
+      this.#batch(some);
     }
-    this.#run();
   }
 
   one(key) {
-    this.#add(key);
+    this.#batch([key]);
+  }
+
+  #batch(keys) {
+    // From here on, nothing is the caller's.
+    for (let i = 0; i < keys.length; i++) if (typeof keys[i] === "object" && Array.isArray(keys[i])) keys[i] = Array.from(keys[i]);
+    this.#begin();
+    this.#some(keys);
     this.#run();
   }
 
@@ -408,6 +425,32 @@ class Batches {
     }
     if (count > 0) wasm.hash_block(count, false);
     return count;
+  }
+
+  /// Keys that lie one behind the other.
+  #packed(all, to) {
+    for (let i = 0, begin = 0; i < to.length; i++) {
+      if (to[i] < begin || to[i] > all.length) {
+        throw new RangeError(`keys: expected ends that ascend up to ${all.length}, got ${to[i]} after ${begin}`);
+      }
+      begin = to[i];
+    }
+    const plain = !this.#rule.url;
+    for (let i = 0, begin = 0; i < to.length; ) {
+      const most = Math.min(to.length - i, this.#room());
+      let count = 0;
+      while (plain && count < most && to[i + count] - begin <= block.length) ends[count] = to[i + count++] - begin;
+      if (count > 0) {
+        block.set(all.subarray(begin, to[i + count - 1]));
+        wasm.hash_block(count, false);
+        this.#took(count);
+      } else {
+        this.#add(all.subarray(begin, to[i]));
+        count = 1;
+      }
+      i += count;
+      begin = to[i - 1];
+    }
   }
 
   /// Integers as they lie in memory.
@@ -649,10 +692,11 @@ class Filter {
     try {
       const add = (keys, isAllowed) =>
         roomy(() => {
-          wasm.begin_list(list);
-          new Batches(rule, () => {
+          const begin = () => wasm.begin_list(list);
+          const put = () => {
             if (!wasm.list_batch(list, isAllowed)) throw failure();
-          }).all(keys);
+          };
+          new Batches(rule, begin, put).all(keys);
         });
       add(keys, false);
       if (allow !== undefined) add(allow, true);
@@ -758,7 +802,8 @@ class Filter {
   }
 
   #many(keys, options, work) {
-    let all = new Uint8Array(keys?.length ?? 0);
+    const known = Array.isArray(keys) || ArrayBuffer.isView(keys) ? keys : keys?.ends instanceof Uint32Array ? keys.ends : [];
+    let all = new Uint8Array(known.length);
     let length = 0;
     this.#each(options, (batches) => batches.all(keys), (way, millis, count) => {
       work(way, millis);
@@ -777,17 +822,15 @@ class Filter {
 
   /// Hashes what `feed` gives to batches, and runs `work` with each.
   #each(options, feed, work) {
-    const at = this.#alive();
+    this.#alive();
     if (options !== undefined) check(options, ["at"]);
     const when = moments(this.#kind === "window" ? options?.at : undefined);
-    roomy(() => {
-      wasm.begin(at);
-      const batches = new Batches(this.#rule, (first, count) => {
-        when.write?.(first, count);
-        work(when.way, when.millis, count);
-      });
-      feed(batches);
-    });
+    const begin = () => wasm.begin(this.#alive());
+    const each = (first, count) => {
+      when.write?.(first, count);
+      work(when.way, when.millis, count);
+    };
+    roomy(() => feed(new Batches(this.#rule, begin, each)));
   }
 
   /// Adds all keys of a filter that was made alike.
@@ -901,15 +944,17 @@ function moments(at) {
   if (!Array.isArray(at) && !(at instanceof Float64Array)) {
     throw wrong("at", "a Date, milliseconds since 1970, or an array of these", sort(at));
   }
+  const all = Float64Array.from(at, moment);
   const write = (first, count) => {
-    for (let i = 0; i < count; i++) times[i] = moment(at[first + i]);
+    if (first + count > all.length) throw wrong("at", "a Date or milliseconds since 1970, for each key", `${all.length} of them`);
+    times.set(all.subarray(first, first + count));
   };
   return { way: 2, millis: 0, write };
 }
 
 function moment(at) {
   const millis = at instanceof Date ? at.getTime() : at;
-  if (typeof millis !== "number" || Number.isNaN(millis)) throw wrong("at", "a Date or milliseconds since 1970, for each key", at === undefined ? "too few" : sort(at));
+  if (typeof millis !== "number" || Number.isNaN(millis)) throw wrong("at", "a Date or milliseconds since 1970", sort(at));
   return millis;
 }
 

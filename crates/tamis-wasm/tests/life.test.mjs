@@ -77,6 +77,52 @@ test(`memory that grows meanwhile is no matter (${build})`, () => {
   for (const held of hold) held.dispose();
 });
 
+test(`what gives keys may use filters, and free them (${build})`, () => {
+  const [filter, plain, other] = [new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 100, rate: 0.01, url: true })];
+  const list = Array.from({ length: 10_000 }, (_, i) => (i % 3 === 0 ? BigInt(i) : i % 3 === 1 ? `key-${i}` : Uint8Array.of(i, i >> 8, 7)));
+  plain.addMany(list);
+  const meddle = (i) => {
+    other.addMany([`http://h/${i}`, 5n, ["a", "b"]]);
+    other.has("http://h/0");
+    filter.hasMany(["x", 1n]);
+    plain.has("a text that is longer than others are");
+  };
+  filter.addMany(
+    (function* () {
+      for (const [i, key] of list.entries()) {
+        if (i % 100 === 0) meddle(i);
+        yield key;
+      }
+    })(),
+  );
+  assert.deepEqual(filter.toBytes(), plain.toBytes());
+  // An array may run code as well.
+  const odd = new Proxy(list, {
+    get: (target, name) => {
+      if (Number(name) % 100 === 0) meddle(0);
+      return target[name];
+    },
+  });
+  assert.ok(filter.hasMany(odd).every((yes) => yes === 1));
+  const built = Filter.build(
+    (function* () {
+      for (const [i, key] of list.entries()) {
+        if (i % 100 === 0) meddle(i);
+        yield key;
+      }
+    })(),
+    { rate: 0.01 },
+  );
+  assert.ok(built.hasMany(list).every((yes) => yes === 1));
+  const freed = new Filter({ keys: 100, rate: 0.01 });
+  const free = function* () {
+    yield "a";
+    freed.dispose();
+    for (let i = 0; i < 600; i++) yield `b${i}`;
+  };
+  assert.throws(() => freed.addMany(free()), /the filter has been freed/);
+});
+
 test(`what a kind can't do is the error of Rust (${build})`, () => {
   const blocked = new Filter({ keys: 100, rate: 0.01 });
   assert.throws(() => blocked.remove("key"), { message: "blocked filters can't be removed from: their bits are shared by many keys; use a cuckoo or a counting filter" });
@@ -141,7 +187,7 @@ test(`a window forgets (${build})`, () => {
   assert.deepEqual([...filter.hasMany(["key", "key", "key"], { at: times })], [1, 1, 0]);
   assert.deepEqual([...filter.addMany(["a", "b", "c"], { at: Float64Array.from(times) })], [1, 1, 1]);
   assert.deepEqual(filter.info().latest, new Date(times[2]));
-  assert.throws(() => filter.addMany(["a", "b"], { at: [noon] }), /at: expected a Date/);
+  assert.throws(() => filter.addMany(["a", "b"], { at: [noon] }), /at: expected a Date .* for each key/);
   assert.throws(() => filter.has("a", { at: "noon" }), /at: expected a Date/);
   assert.throws(() => filter.has("a", { when: noon }), /options: expected one of at/);
   assert.throws(() => new Filter({ keys: 10, rate: 0.1, kind: "window" }), /within \(milliseconds\) or last \(keys\)/);
