@@ -13,7 +13,7 @@ from conftest import GOLDEN, ROOT, SECRET, TAMIS, hexes, tamis
 FILES = sorted(GOLDEN.glob("*.tamis"))
 ANSWERS = json.loads((GOLDEN / "answers.json").read_text())
 ALIKE = json.loads((GOLDEN / "alike.json").read_text())
-# In a segment of 8 bytes every word is at a border; 24 words are a line and two others.
+# In segments of 8 bytes every word is at a border.
 WAYS = ["load", "map,verify", "bytes", "view", "direct", "8", "16", "64", "1024,verify"]
 CORRUPT = pathlib.Path(os.environ.get("TAMIS_CORRUPT_FILES", ROOT / "target/corrupt"))
 

@@ -241,6 +241,17 @@ def test_a_number_of_keys_that_is_wrong(db):
     db.fails("the same for all rows", f"{series(10)} SELECT tamis_filter(i, 100 + i, 0.01) FROM s")
 
 
+@pytest.mark.parametrize("rate", [0.9, 0.5, 0.2, 0.05, 0.01])
+def test_the_rate_is_kept_however_high(db, rate):
+    """Where many new keys seem present, and can't be counted."""
+    for start in range(0, 1_000_000, 100_000):
+        sql = f"{series(5000)} SELECT tamis_filter(i + {start}, {{}}, {rate}) FROM s"
+        blob = db.one(sql.format(5000))
+        wrong = db.one(f"{series(20_000)} SELECT sum(tamis_has(?, -i - 1)) FROM s", blob)
+        assert wrong < 20_000 * rate * 1.03 + 5 * (20_000 * rate * (1 - rate)) ** 0.5
+        db.fails("more than 3000 different keys", sql.format(3000))
+
+
 def test_filters_that_grow(db):
     for call in "tamis_filter(i, NULL, 0.01)", "tamis_filter(i)", "tamis_filter(i, NULL)":
         blob = db.one(f"{series(50_000)} SELECT {call} FROM s")

@@ -334,9 +334,11 @@ class Batches {
       this.#integers(keys);
     } else if (Array.isArray(keys)) {
       this.#some(keys);
+    } else if (keys?.bytes instanceof Uint8Array && keys.ends instanceof Uint32Array) {
+      this.#packed(keys.bytes, keys.ends);
     } else if (typeof keys === "string" || ArrayBuffer.isView(keys) || typeof keys?.[Symbol.iterator] !== "function") {
       throw new TypeError(
-        `keys: expected an array or another iterable of keys, or a BigUint64Array, got ${sort(keys)}; pass one key in an array`,
+        `keys: expected an array or another iterable of keys, a BigUint64Array, or { bytes, ends }, got ${sort(keys)}; pass one key in an array`,
       );
     } else {
       let some = [];
@@ -408,6 +410,32 @@ class Batches {
     }
     if (count > 0) wasm.hash_block(count, false);
     return count;
+  }
+
+  /// Keys that lie one behind the other.
+  #packed(all, to) {
+    for (let i = 0, begin = 0; i < to.length; i++) {
+      if (to[i] < begin || to[i] > all.length) {
+        throw new RangeError(`keys: expected ends that ascend up to ${all.length}, got ${to[i]} after ${begin}`);
+      }
+      begin = to[i];
+    }
+    const plain = !this.#rule.url;
+    for (let i = 0, begin = 0; i < to.length; ) {
+      const most = Math.min(to.length - i, this.#room());
+      let count = 0;
+      while (plain && count < most && to[i + count] - begin <= block.length) ends[count] = to[i + count++] - begin;
+      if (count > 0) {
+        block.set(all.subarray(begin, to[i + count - 1]));
+        wasm.hash_block(count, false);
+        this.#took(count);
+      } else {
+        this.#add(all.subarray(begin, to[i]));
+        count = 1;
+      }
+      i += count;
+      begin = to[i - 1];
+    }
   }
 
   /// Integers as they lie in memory.
@@ -758,7 +786,7 @@ class Filter {
   }
 
   #many(keys, options, work) {
-    let all = new Uint8Array(keys?.length ?? 0);
+    let all = new Uint8Array(keys?.length ?? keys?.ends?.length ?? 0);
     let length = 0;
     this.#each(options, (batches) => batches.all(keys), (way, millis, count) => {
       work(way, millis);

@@ -172,11 +172,11 @@ pub extern "C" fn hash_separated(count: usize) {
                 let start = at;
                 while units < *end && at < BYTES {
                     let (bytes, more) = match block.bytes[at] {
-                        ..0x80 => (1, 1),
-                        ..0xE0 => (2, 1),
-                        ..0xF0 => (3, 1),
+                        0..=0x7F => (1, 1),
+                        0x80..=0xDF => (2, 1),
+                        0xE0..=0xEF => (3, 1),
                         // A surrogate pair.
-                        _ => (4, 2),
+                        0xF0.. => (4, 2),
                     };
                     at += bytes;
                     units += more;

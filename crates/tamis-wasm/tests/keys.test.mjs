@@ -47,6 +47,25 @@ test(`keys of all sorts in one list are those of single calls (${build})`, () =>
   }
 });
 
+test(`keys that lie one behind the other are those of single calls (${build})`, () => {
+  const lengths = [0, 1, 8, 9, 17, 33, 129, 241, 131_071, 131_072, 131_073, 300_000, ...Array.from({ length: 9000 }, (_, i) => i % 40)];
+  const ends = Uint32Array.from(lengths);
+  for (let i = 1; i < ends.length; i++) ends[i] += ends[i - 1];
+  const bytes = Uint8Array.from({ length: ends.at(-1) + 5 }, (_, i) => (i * i) >> 3);
+  const list = lengths.map((length, i) => bytes.subarray(ends[i] - length, ends[i]));
+  for (const options of [{}, { ignoreCase: true }, { url: true }]) {
+    const [one, packed] = [0, 1].map(() => new Filter({ keys: 10_000, rate: 1e-4, ...options }));
+    const news = list.map((key) => one.add(key));
+    assert.deepEqual(Array.from(packed.addMany({ bytes, ends }), Boolean), news);
+    assert.deepEqual(packed.toBytes(), one.toBytes());
+    assert.ok(packed.hasMany({ bytes, ends }).every((yes) => yes === 1));
+  }
+  const filter = small();
+  for (const wrong of [[5, 4], [bytes.length + 1], [2 ** 32 - 1]]) assert.throws(() => filter.addMany({ bytes, ends: Uint32Array.from(wrong) }), /^RangeError: keys: expected ends that ascend/);
+  assert.equal(filter.keys, 0);
+  assert.deepEqual(filter.hasMany({ bytes, ends: new Uint32Array(0) }), new Uint8Array(0));
+});
+
 test(`integers are their 8 little-endian bytes (${build})`, () => {
   const filter = small();
   filter.addMany(BigUint64Array.from([0n, 1n, 2n ** 64n - 1n]));

@@ -1,5 +1,7 @@
 package io.tamis;
 
+import java.util.function.LongToIntFunction;
+
 /** Bloom bits of a key within one to four lines of 64 bytes, at most one in each word. */
 final class BlockedLayout extends BitLayout {
     static final int MAX_HASHES = 8;
@@ -179,13 +181,8 @@ final class BlockedLayout extends BitLayout {
         return rateNow(word -> Long.bitCount(words.get(word)));
     }
 
-    /** How many bits of a word are set. */
-    interface Ones {
-        int of(long word);
-    }
-
-    /** The rate, from how full every single word is. */
-    double rateNow(Ones ones) {
+    /** The rate, from how many bits of every single word are set. */
+    double rateNow(LongToIntFunction ones) {
         // With a bit in every word it makes no difference where a key starts.
         int starts = hashes == 8 ? 1 : 8;
         var fill = new double[8];
@@ -195,7 +192,7 @@ final class BlockedLayout extends BitLayout {
             double sum = 0;
             for (long i = 0; i < linesPerBank; i++, line++) {
                 for (int word = 0; word < 8; word++) {
-                    fill[word] = ones.of(8 * line + word) / 64.0;
+                    fill[word] = ones.applyAsInt(8 * line + word) / 64.0;
                 }
                 double matches = 0;
                 for (int start = 0; start < starts; start++) {

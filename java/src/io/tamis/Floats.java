@@ -174,4 +174,12 @@ final class Floats {
         int exponent = exact.precision() - exact.scale() - 1;
         return exact.scaleByPowerOfTen(-exponent).setScale(exact.precision() - 1, RoundingMode.UNNECESSARY).toPlainString() + "e" + exponent;
     }
+
+    /** In digits alone. */
+    static String plain(double x) {
+        if (Double.isNaN(x) || Double.isInfinite(x) || x == 0) {
+            return 1 / x == Double.NEGATIVE_INFINITY ? "-0" : shown(x);
+        }
+        return new BigDecimal(Double.toString(x)).stripTrailingZeros().toPlainString();
+    }
 }

@@ -63,7 +63,7 @@ final class GrowingLayout extends Layout {
             }
             double rate = Double.longBitsToDouble(words.get(first + 3));
             if (!(rate > 0 && rate < 1)) {
-                throw TamisException.corrupt("rate of a layer", "between 0 and 1", Header.plain(rate));
+                throw TamisException.corrupt("rate of a layer", "between 0 and 1", Floats.plain(rate));
             }
             for (int i = 4; i < 8; i++) {
                 if (words.get(first + i) != 0) {
@@ -80,7 +80,7 @@ final class GrowingLayout extends Layout {
             capacities += capacity;
             rates += rate;
             if (rates > promise * (1 + 1e-9)) {
-                throw TamisException.corrupt("rate of a layer", "its share of the promise", Header.plain(rate));
+                throw TamisException.corrupt("rate of a layer", "its share of the promise", Floats.plain(rate));
             }
             found[number] = new BlockedLayout(size, hashes, linesPerKey);
             begins[number] = first + 8;

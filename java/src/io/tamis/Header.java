@@ -1,6 +1,5 @@
 package io.tamis;
 
-import java.math.BigDecimal;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
@@ -103,7 +102,7 @@ final class Header {
         Hasher hasher = decodeHasher(h, secret);
         double rate = h.getDouble(AT_RATE);
         if (!(rate > 0 && rate < 1)) {
-            throw TamisException.corrupt("rate", "between 0 and 1", plain(rate));
+            throw TamisException.corrupt("rate", "between 0 and 1", Floats.plain(rate));
         }
         Layout layout =
                 Layout.decode(kind, h.getLong(AT_SHAPE_1), h.getInt(AT_SHAPE_2A), h.getInt(AT_SHAPE_2B), h.getLong(AT_SHAPE_3));
@@ -222,13 +221,6 @@ final class Header {
 
     private static String hex(long x) {
         return String.format("%016x", x);
-    }
-
-    /** A number in digits alone. */
-    static String plain(double x) {
-        return Double.isNaN(x) || Double.isInfinite(x)
-                ? Floats.shown(x)
-                : x == 0 ? (1 / x < 0 ? "-0" : "0") : new BigDecimal(Double.toString(x)).stripTrailingZeros().toPlainString();
     }
 
     private static String escaped(byte[] text) {

@@ -41,11 +41,8 @@ final class KeyRule {
         return isExact() ? value : part(value);
     }
 
-    /** The key of several values, each behind its length; of one value, that value. */
+    /** The key of several values, each behind its length. */
     byte[] join(byte[][] values) {
-        if (values.length == 1) {
-            return part(values[0]);
-        }
         var parts = new byte[values.length][];
         long length = 0;
         for (int i = 0; i < values.length; i++) {

@@ -37,7 +37,7 @@ abstract class Layout {
         return -1;
     }
 
-    /** What is asked on the heap; kinds that are asked most often have a faster one. */
+    /** What asks a body; the kind that is asked most often has a faster one for the heap. */
     Probe asking(Words words) {
         return new Probe() {
             @Override

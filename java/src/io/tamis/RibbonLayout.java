@@ -111,10 +111,6 @@ final class RibbonLayout extends Layout {
         return true;
     }
 
-    int width() {
-        return width;
-    }
-
     @Override
     double keysNow(Words words) {
         return lastFirst + lastRows;

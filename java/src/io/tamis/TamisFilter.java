@@ -203,8 +203,7 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * {@link #mightContain(byte[])} of many keys, faster than one after the other where the filter is larger than the
-     * processor's cache.
+     * {@link #mightContain(byte[])} of many keys at once: a large filter's lines are fetched for many of them together.
      *
      * @param keys the keys' bytes
      * @return an answer for each key, in their order
