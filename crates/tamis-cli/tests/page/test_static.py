@@ -458,6 +458,30 @@ def test_the_library_of_the_page_is_made_of_these_sources():
     subprocess.run([ROOT / "crates/tamis-serve/page-wasm", "--check"], check=True)
 
 
+@pytest.mark.skipif(not os.environ.get("TAMIS_PAGE_WASM_AGAIN"), reason="it takes a minute, and the compiler's target wasm32-unknown-unknown")
+def test_a_library_that_is_built_again_answers_the_same(page, site):
+    subprocess.run([ROOT / "crates/tamis-serve/page-wasm", site.folder / "again.wasm"], check=True)
+    page.open("calculator")
+    code = """const texts = new TextEncoder(), replies = [];
+        for (const url of ["page/tamis.wasm", "/again.wasm"]) {
+            const { instance } = await WebAssembly.instantiate(await (await fetch(url)).arrayBuffer(), { tamis: { random: () => 0 } });
+            const { memory, allocate, reply_at, reply_length, ...calls } = instance.exports;
+            const put = (bytes) => { const at = allocate(bytes.length); new Uint8Array(memory.buffer, at, bytes.length).set(bytes); return [at, bytes.length]; };
+            const told = (result) => `${result} ${new TextDecoder().decode(new Uint8Array(memory.buffer, reply_at(), reply_length()))}`;
+            const ask = ([call, text]) => told(calls[call](...put(texts.encode(text))));
+            const open = (file) => [told(calls.page_open(...put(Uint8Array.from(file)), ...put(texts.encode(given[2])))), ...given[3].map(ask)];
+            replies.push([given[0].map(ask), given[1].map(open)]);
+        }
+        return replies.map((all) => JSON.stringify(all))"""
+    calls = [["page_plan", f"keys={keys}&rate={rate}"] for keys in ["0", "7", "1M", "3G"] for rate in ["0.3", "1e-3", "1e-8"]]
+    calls += [["page_why", ""], ["page_why", "bits_per_key=9.5&hashes=4"]]
+    calls += [["page_playground", json.dumps({"shape": {"kind": "cuckoo", "slots": 64, "window": 2, "width": 8}, "a": ["x", "y"], "ask": ["x"], "find": True})]]
+    files = [list((GOLDEN / name).read_bytes()) for name in sorted(ANSWERS["files"])]
+    keys = json.dumps({"keys": [f"probe-{i}" for i in range(1000)]})
+    before, again = ask(page, code, calls, files, SECRET, [["page_ask", keys], ["page_explain", '{"keys": ["added-1"]}']])
+    assert before == again and len(before) > 100_000
+
+
 def test_the_pictures_are_of_this_page():
     """They are drawn on demand; after any change of the page's files they have to be, see docs/page.md."""
     if os.environ.get("TAMIS_PAGE_PICTURES"):
