@@ -115,14 +115,16 @@ impl Bench {
                     )?;
                 }
             }
+            let what = "packed bytes: hasMany, and Rust's contains_many";
+            pairs.add(&all, what, "hasMany packed", "rust contains_many")?;
         }
         Ok(pairs.rows("Node, 1 M keys"))
     }
 
     /// In one warm Java machine, next to Guava.
     fn java(&self, keys: &str, rounds: u64) -> Result<Vec<Row>, String> {
-        self.done("java/build", &[])?;
-        let jar = "target/java/tamis-java.jar";
+        self.done("java/build", &["target/bench-java"])?;
+        let jar = "target/bench-java/*"; // its only jar
         let path = format!("target/bench-java:{jar}:{GUAVA}");
         let to = [
             "-cp",
@@ -140,14 +142,9 @@ impl Bench {
                 let all = self.printed("java", &["-cp", &path, "TamisBench", &keys.to_string()])?;
                 for task in ["present", "absent"] {
                     let what = format!("mightContain, {task}, and Guava's");
-                    pairs.add(
-                        &all,
-                        &what,
-                        &format!("{task} tamis"),
-                        &format!("{task} guava"),
-                    )?;
+                    let (ours, peer) = (format!("tamis {task}"), format!("guava {task}"));
+                    pairs.add(&all, &what, &ours, &peer)?;
                 }
-                pairs.add(&all, "put, and Guava's", "put tamis", "put guava")?;
             }
             rows.extend(pairs.rows(&format!("Java, {} M keys", keys as f64 / 1e6)));
         }
