@@ -346,7 +346,7 @@ def test_a_corpus_of_corrupt_files_is_refused(page, site, corrupt):
     assert len(names) > 1000
     page.open("filters")
     code = """const { Library } = await module("tamis");
-        const library = new Library(), accepted = [], dumb = [];
+        const library = (globalThis.living ??= new Library()), accepted = [], dumb = [];
         const file = async (url, name) => new File([await (await fetch(url)).blob()], name);
         for (const name of given[0]) {
             let told = await library.ask({ file: await file(new URL(`/corrupt/${encodeURIComponent(name)}`, location), name) });
@@ -357,7 +357,9 @@ def test_a_corpus_of_corrupt_files_is_refused(page, site, corrupt):
         const { value } = await library.ask({ file: await file(new URL("/golden/bloom.tamis", location), "bloom.tamis") });
         return [accepted, dumb, value.kind]"""
     (site.folder / "golden").symlink_to(GOLDEN)
-    assert ask(page, code, names, SECRET) == [[], [], "bloom"]
+    # Some at a time: the driver waits for an answer only so long.
+    for at in range(0, len(names), 500):
+        assert ask(page, code, names[at : at + 500], SECRET) == [[], [], "bloom"]
 
 
 def test_a_browser_without_webassembly_is_told(page):
