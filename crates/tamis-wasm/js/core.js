@@ -715,7 +715,11 @@ class Filter {
     if (known !== undefined && !(known instanceof Filter)) throw new TypeError(`known: expected a Filter, got ${sort(known)}`);
     const headers = new Headers(request.headers);
     if (known?.etag) headers.set("If-None-Match", known.etag);
-    const response = await fetched(address, { ...request, headers });
+    const response = await fetched(address, { ...request, headers }).catch((error) => {
+      // What no server answered is a TypeError, of which engines say no more than "fetch failed".
+      if (!(error instanceof TypeError)) throw error;
+      throw new TypeError(`fetching ${address}: ${error.cause?.message || error.message}`, { cause: error });
+    });
     if (response.status === 304 && known !== undefined) {
       known.#alive();
       return known;

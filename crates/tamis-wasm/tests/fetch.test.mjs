@@ -118,6 +118,7 @@ test(`what is no filter is an error (${build})`, async () => {
   assert.ok(process.memoryUsage().external - before < 2 ** 24, "nothing is allocated because a header says so");
   await assert.rejects(Filter.fetch(address("/whole"), { maxBytes: 1000 }), /expected at most 1000 bytes \(maxBytes\), got \d+/);
   await assert.rejects(Filter.fetch("http://127.0.0.1:1/"), TypeError);
+  await assert.rejects(Filter.fetch("http://127.0.0.1:1/"), /^TypeError: fetching http:\/\/127\.0\.0\.1:1\/: ./);
 });
 
 test(`waiting can be given up (${build})`, async () => {
