@@ -7,7 +7,9 @@ use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::plan::Plan;
+use crate::raw::window::cells::Read;
 use crate::raw::window::{At, Renewal, Span, WindowOptions, WindowShape};
+use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes};
 #[cfg(feature = "files")]
 use crate::store::{check::Terms, disk};
@@ -48,10 +50,10 @@ pub type Window<B = Bytes> = Filter<WindowShape, B>;
 /// seen.insert_at("key", Moment::from_secs(25));
 /// let generation = seen.generations()[0];
 /// assert_eq!((generation.start, generation.end), (20_000_000, 30_000_000));
-/// assert_eq!((generation.keys, generation.capacity), (1, 125));
+/// assert_eq!(generation.keys, 1);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
     /// Its number: how many such generations fit before it since 1970, or since
     /// the first key.
@@ -60,12 +62,8 @@ pub struct Generation {
     pub start: i64,
     /// When the next begins.
     pub end: i64,
-    /// Keys added to it: new or renewed.
+    /// Keys that were last told new, or renewed, in it.
     pub keys: u64,
-    /// How many it is made for.
-    pub capacity: u64,
-    /// The share of its bits that are set.
-    pub fill: f64,
 }
 
 impl Filter<WindowShape> {
@@ -166,8 +164,7 @@ impl Filter<WindowShape> {
     /// [`insert_at`](Self::insert_at) for a key that is already hashed.
     pub fn insert_hash_at(&self, hash: Hash, at: Moment) -> bool {
         let mut new = [false];
-        self.shape
-            .insert_many_shared(self.body.words(), &[hash], at, &mut new);
+        self.insert_hashes_at_shared(&[hash], at, &mut new);
         new[0]
     }
 
@@ -210,9 +207,25 @@ impl Filter<WindowShape> {
     pub fn insert_hashes_at(&mut self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         at.check(hashes.len());
-        match self.body.exclusive() {
-            Some(words) => self.shape.insert_many(words, hashes, at, new),
-            None => self.insert_hashes_at_shared(hashes, at, new),
+        let mut done = 0;
+        loop {
+            let room = self.room_of_newest();
+            let at = |i: usize| at.of(done + i);
+            let (hashes, new) = (&hashes[done..], &mut new[done..]);
+            let Some(words) = self.body.exclusive() else {
+                return self.shape.insert_many_shared(self.body.words(), hashes, at, new);
+            };
+            let added = self.shape.insert_many(words, hashes, at, new, room);
+            if added == hashes.len() {
+                return;
+            }
+            if self.grow().is_err() {
+                // Without memory for another table, bins that overflow say "maybe" to all.
+                let (hashes, new) = (&hashes[added..], &mut new[added..]);
+                let at = |i: usize| at(added + i);
+                return self.shape.insert_many_shared(self.body.words(), hashes, at, new);
+            }
+            done += added;
         }
     }
 
@@ -223,8 +236,61 @@ impl Filter<WindowShape> {
     pub fn insert_hashes_at_shared(&self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         at.check(hashes.len());
+        let at = |i| at.of(i);
         self.shape
             .insert_many_shared(self.body.words(), hashes, at, new);
+    }
+
+    /// Slots that keys may take in the newest table before there has to be another.
+    fn room_of_newest(&self) -> u64 {
+        let table = self.shape.newest_table();
+        match self.shape.table_count() {
+            1 => {
+                let planned = self.shape.slots_for(self.capacity());
+                table.room().min(u64::try_from(planned).unwrap_or(u64::MAX))
+            }
+            _ => table.room(),
+        }
+    }
+
+    /// The size that the window would have with the next table.
+    ///
+    /// ```
+    /// let recent = tamis::Window::new(1_000, 0.01)?;
+    /// assert!(recent.bytes_grown() > 2 * recent.bytes());
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bytes_grown(&self) -> u64 {
+        self.shape.grown().map_or(u64::MAX, |grown| grown.body_len())
+    }
+
+    /// How many more keys fit before the window grows, or, where it can't, before its rate rises.
+    ///
+    /// ```
+    /// let recent = tamis::Window::new(1_000, 0.01)?;
+    /// assert!(recent.room() >= 1_000);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        let cells = Read(self.body.words());
+        let newest = self.shape.newest(&cells).unwrap_or_default();
+        let taken = self.shape.kept_in(&cells, &self.shape.newest_table(), newest);
+        self.room_of_newest().saturating_sub(taken)
+    }
+
+    /// Gives the window a further table, for twice the keys of the last one.
+    fn grow(&mut self) -> Result<(), Error> {
+        let most = || Error::parameter("tables of a window", "at most 24", "one more");
+        let grown = self.shape.grown().ok_or_else(most)?;
+        let mut body = Bytes::zeroed(grown.body_len())?;
+        if let (Some(new), Some(old)) = (body.exclusive(), self.body.exclusive()) {
+            new[..old.len()].copy_from_slice(old);
+        }
+        self.body = body;
+        self.shape = grown;
+        Ok(())
     }
 
     /// Adds all keys of `other`, each as old as it is there. Fails if the two differ in
@@ -242,7 +308,6 @@ impl Filter<WindowShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn union_with<C: Body>(&mut self, other: &Window<C>) -> Result<(), Error> {
-        self.check_like(other)?;
         if self.shape.is_by_keys() {
             return Err(Error::Unable {
                 kind: Kind::Window,
@@ -250,7 +315,31 @@ impl Filter<WindowShape> {
                 instead: "which of two keys was first is not known; use windows of time",
             });
         }
-        self.shape.unite(self.body.words(), other.words());
+        // With all tables of the other one, and one more if those become too small.
+        let mut united = Self::assemble((self.header(), Bytes::zeroed(self.bytes())?))?;
+        copy(self.words(), united.body.exclusive().unwrap_or_default());
+        while united.shape.table_count() < other.shape().table_count() {
+            united.grow()?;
+        }
+        let mut like = Self::assemble((other.header(), Bytes::zeroed(other.bytes())?))?;
+        copy(other.words(), like.body.exclusive().unwrap_or_default());
+        while like.shape.table_count() < united.shape.table_count() {
+            like.grow()?;
+        }
+        united.check_like(&like)?;
+        let shape = united.shape;
+        if !shape.unite(united.body.exclusive().unwrap_or_default(), like.words()) {
+            return Err(Error::Unable {
+                kind: Kind::Window,
+                what: "combined: there is no room for the keys of both",
+                instead: "make one for the keys of both, and add the keys to it",
+            });
+        }
+        if self.is_shared() {
+            shape.overwrite(self.body.words(), united.words());
+        } else {
+            (self.shape, self.body) = (united.shape, united.body);
+        }
         Ok(())
     }
 
@@ -300,7 +389,8 @@ impl<B: Body> Filter<WindowShape, B> {
     pub fn contains_hashes_at(&self, hashes: &[Hash], at: impl At, out: &mut [bool]) {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         at.check(hashes.len());
-        self.shape.contains_many_at(self.words(), hashes, at, out);
+        self.shape
+            .contains_many_at(self.words(), hashes, |i| at.of(i), out);
     }
 
     /// What it remembers, and how exactly it forgets.
@@ -311,13 +401,13 @@ impl<B: Body> Filter<WindowShape, B> {
     /// The latest moment that was added. A window of a number of keys has none.
     #[must_use]
     pub fn latest(&self) -> Option<Moment> {
-        self.shape.latest(self.words())
+        self.shape.latest(&Read(self.words()))
     }
 
     /// Keys added so far, new or renewed, forgotten ones included.
     #[must_use]
     pub fn added(&self) -> u64 {
-        self.shape.written(self.words())
+        self.shape.added(&Read(self.words()))
     }
 
     /// Whether a key of this moment would be remembered. If not, it is older than
@@ -335,7 +425,7 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn remembers(&self, at: Moment) -> bool {
         let shape = self.shape();
-        let oldest = shape.newest(self.words()).map(|n| shape.oldest_for(n));
+        let oldest = shape.newest(&Read(self.words())).map(|n| shape.oldest_for(n));
         shape.is_by_keys() || oldest.is_none_or(|oldest| shape.generation_of(at) >= oldest)
     }
 
@@ -354,7 +444,7 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn is_late(&self, at: Moment) -> bool {
         let shape = self.shape();
-        let newest = shape.newest(self.words());
+        let newest = shape.newest(&Read(self.words()));
         !shape.is_by_keys() && newest.is_some_and(|n| shape.generation_of(at) < n - 1)
     }
 
@@ -372,37 +462,39 @@ impl<B: Body> Filter<WindowShape, B> {
     /// ```
     #[must_use]
     pub fn keys_at(&self, at: Moment) -> u64 {
-        let (shape, words) = (self.shape(), self.words());
+        let (shape, cells) = (self.shape(), Read(self.words()));
+        let newest = shape.newest(&cells).unwrap_or_default();
         let oldest = shape.oldest_for(match shape.is_by_keys() {
-            true => shape.newest(words).unwrap_or_default(),
+            true => newest,
             false => shape.generation_of(at),
         });
-        let columns = (0..shape.columns()).filter(|c| {
-            shape
-                .column(words, *c)
-                .is_some_and(|column| column.generation >= oldest)
-        });
-        columns.fold(0, |sum, c| sum.saturating_add(shape.column_keys(words, c)))
+        let kept = newest - i64::from(shape.kept()) + 1;
+        (oldest.max(kept)..=newest)
+            .map(|generation| shape.keys_of(&cells, generation))
+            .sum()
     }
 
-    /// The generations that are remembered as of the latest moment, newest first.
-    /// Reads the whole window.
+    /// The generations that are remembered as of the latest moment and have keys, newest first.
     #[must_use]
     pub fn generations(&self) -> Vec<Generation> {
-        let (shape, words) = (self.shape(), self.words());
+        let (shape, cells) = (self.shape(), Read(self.words()));
         let step = shape.step() as i64;
-        let capacity = self
-            .capacity()
-            .div_ceil(shape.options().generation_count().into());
-        let live = shape.live(words).into_iter().rev();
-        live.map(|(c, column)| Generation {
-            number: column.generation,
-            start: column.generation.saturating_mul(step),
-            end: column.generation.saturating_add(1).saturating_mul(step),
-            keys: shape.column_keys(words, c),
-            capacity,
-            fill: shape.fill(words, c, column),
-        })
-        .collect()
+        let Some(newest) = shape.newest(&cells) else {
+            return Vec::new();
+        };
+        let each = (shape.oldest_for(newest)..=newest).rev();
+        let generation = |number: i64| Generation {
+            number,
+            start: number.saturating_mul(step),
+            end: number.saturating_add(1).saturating_mul(step),
+            keys: shape.keys_of(&cells, number),
+        };
+        each.map(generation).filter(|each| each.keys > 0).collect()
+    }
+}
+
+fn copy<W: Word>(from: &[W], to: &mut [u64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from.get().to_le();
     }
 }

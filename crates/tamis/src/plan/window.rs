@@ -1,112 +1,95 @@
 //! Rates and sizes of windows.
 //!
-//! A foreign key finds its bits in a block of `j` keys with probability
-//! `(1 - (1 - 1/m)^j)^k`: each of its `k` bits is in a slice of `m`, and each of the
-//! `j` keys has one bit there. How many keys a block has is a binomial
-//! distribution. Generations have different keys, so that their answers are
-//! independent; all of them are full when one has just been filled, and a key that is late is asked
-//! of one more: that is what is planned for.
+//! A foreign key is taken for one of `n` if it has the home and the fingerprint of one of them:
+//! `1 - (1 - 1/m)^n` of `m` different pairs, wherever the entries lie. A window that is full gets
+//! tables with wider slots, whose rates are so much lower that a twentieth of the rate is more than
+//! enough for all of them.
 
 use super::rated::{Rated, most_keys, no_room, too_large};
 use crate::error::Error;
 use crate::raw::shape::Shape;
 use crate::raw::window::Span;
-use crate::raw::window::shape::{MAX_SLICES, WORD_BITS, WindowOptions, WindowShape};
+use crate::raw::window::shape::{Table, WindowOptions, WindowShape};
 use crate::raw::word::Word;
 
-/// How much larger than the smallest a window may be if its blocks are shorter:
-/// each answer reads one for each generation.
-const SHORTER_BLOCKS: f64 = 1.15;
+/// The share of the rate that the first table may take.
+const FIRST: f64 = 0.95;
 
-const BLOCKS: [u32; 3] = [4, 8, 16];
+/// The tables that a window can begin with: widths of slots and words of bins.
+const TABLES: [(u32, u32); 9] = [
+    (16, 2),
+    (16, 4),
+    (16, 8),
+    (21, 2),
+    (21, 4),
+    (21, 8),
+    (32, 4),
+    (32, 8),
+    (64, 8),
+];
 
-/// Block lengths and bits in a word, all that are possible.
-fn shapes() -> impl Iterator<Item = (u32, u32)> {
-    BLOCKS
-        .into_iter()
-        .flat_map(|block| (1..=MAX_SLICES).map(move |slices| (block, slices)))
+/// The first table with so many slots in use has this rate.
+fn rate_of(table: &Table, slots: f64) -> f64 {
+    1.0 - table.absent(slots)
 }
 
-/// The rate of one generation that has `keys` keys in `rows` blocks.
-fn generation_rate(block: u32, slices: u32, keys: f64, rows: f64) -> f64 {
-    let unset = 1.0 - 1.0 / f64::from(WORD_BITS / slices);
-    let bits = (block * slices) as i32;
-    let with = |j: f64| (1.0 - unset.powf(j)).powi(bits);
-    let (share, mean) = (1.0 / rows, keys / rows);
-    if rows < 1.5 || mean > 500.0 {
-        return with(mean); // all in one, or so many that they are about the mean
-    }
-    let mut chance = (keys * (-share).ln_1p()).exp();
-    let odds = share / (1.0 - share);
-    let (mut sum, mut j) = (0.0, 0.0);
-    let last = mean + 14.0 * mean.sqrt() + 60.0;
-    while j < keys && j < last {
-        chance *= (keys - j) / (j + 1.0) * odds;
-        j += 1.0;
-        sum += chance * with(j);
-    }
-    sum.clamp(0.0, 1.0)
+/// Slots that `keys` keys take, and some more where bins are few and fill unevenly.
+fn slots_for(shape: &WindowShape, keys: u64) -> Option<u64> {
+    let more = u128::from(shape.newest_table().slots_of_bin());
+    u64::try_from(shape.slots_for(keys) + more).ok()
 }
 
-/// The chance that one of several generations says yes.
-fn any(rates: impl Iterator<Item = f64>) -> f64 {
-    let all_no: f64 = rates.map(|rate| (-rate).ln_1p()).sum();
-    -all_no.exp_m1()
-}
-
-fn window_rate(options: &WindowOptions, block: u32, slices: u32, keys: f64, rows: f64) -> f64 {
-    let generations = f64::from(options.generation_count());
-    let rate = generation_rate(block, slices, keys / generations, rows);
-    // The one being filled, and one that a key that is late still finds.
-    any(std::iter::repeat_n(
-        rate,
-        options.generation_count() as usize + 2,
-    ))
-}
-
-/// The fewest rows that keep the rate.
-fn rows_for(options: &WindowOptions, block: u32, slices: u32, keys: f64, rate: f64) -> Option<u64> {
-    let keeps = |rows: u64| window_rate(options, block, slices, keys, rows as f64) <= rate;
-    let (mut low, mut high) = (1u64, 1);
-    while !keeps(high) {
-        low = high + 1;
-        high = high.checked_mul(2).filter(|high| *high <= 1 << 45)?;
-    }
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if keeps(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Some(low)
-}
-
-/// The smallest window, but with shorter blocks where they cost little.
+/// The smallest window that keeps the rate.
 pub(super) fn for_rate(
     options: &WindowOptions,
     keys: u64,
     rate: f64,
 ) -> Result<WindowShape, Error> {
-    // Its options first: they make a better error than the size, and a sum over millions of
-    // generations would take forever.
-    WindowShape::new(options, 1, 4, 1)?;
-    let smallest = |block: u32| {
-        (1..=MAX_SLICES)
-            .filter_map(|slices| {
-                let rows = rows_for(options, block, slices, keys as f64, rate)?;
-                Some((rows * u64::from(block), rows, block, slices))
+    // Its options first: they make a better error than the size.
+    WindowShape::new(options, 2, 8, 64)?;
+    let each = TABLES.into_iter().filter_map(|(width, bin_words)| {
+        let one = WindowShape::new(options, 2, bin_words, width).ok()?;
+        let slots = slots_for(&one, keys)?;
+        let (mut low, mut high) = (2u64, 1 << 48);
+        let fits = |bins: u64| {
+            let shape = WindowShape::new(options, bins, bin_words, width).ok();
+            shape.is_some_and(|shape| {
+                let table = shape.newest_table();
+                table.room() >= slots && rate_of(&table, slots as f64) <= FIRST * rate
             })
-            .min()
-    };
-    let each: Vec<_> = BLOCKS.into_iter().filter_map(smallest).collect();
-    let best = each.iter().map(|(words, ..)| *words).min();
-    let most = best.map_or(0.0, |best| best as f64 * SHORTER_BLOCKS);
-    match each.iter().find(|(words, ..)| *words as f64 <= most) {
-        Some(&(_, rows, block, slices)) => WindowShape::new(options, rows, block, slices),
-        None => Err(too_large(keys, rate)),
-    }
+        };
+        if !fits(high) {
+            return None;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if fits(middle) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        WindowShape::new(options, low, bin_words, width).ok()
+    });
+    each.min_by_key(WindowShape::body_len)
+        .filter(|shape| shape.body_len() < 1 << 60)
+        .ok_or_else(|| too_large(keys, rate))
+}
+
+/// The windows of this size.
+fn of_size(options: &WindowOptions, bytes: u64) -> impl Iterator<Item = WindowShape> {
+    TABLES.into_iter().filter_map(move |(width, bin_words)| {
+        let shape = |bins| WindowShape::new(options, bins, bin_words, width).ok();
+        let (mut low, mut high) = (1u64, (bytes / (u64::from(bin_words) * 8)).min(1 << 48));
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            match shape(middle) {
+                Some(shape) if shape.body_len() <= bytes => low = middle,
+                _ => high = middle - 1,
+            }
+        }
+        shape(low)
+    })
 }
 
 /// The window with the lowest rate within this many bytes.
@@ -115,68 +98,62 @@ pub(super) fn for_size(
     keys: u64,
     bytes: u64,
 ) -> Result<WindowShape, Error> {
-    let each = shapes().filter_map(|(block, slices)| {
-        let shape = within(options, block, slices, bytes)?;
-        Some((shape.rate_at(keys as f64), shape))
+    WindowShape::new(options, 2, 8, 64)?;
+    let fitting = of_size(options, bytes).filter(|shape| {
+        slots_for(shape, keys).is_some_and(|slots| shape.newest_table().room() >= slots)
     });
-    each.min_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, shape)| shape)
-        .ok_or_else(|| no_room("room for a block of each generation", bytes, keys))
+    let rate = |shape: &WindowShape| shape.rate_at(keys as f64);
+    fitting
+        .min_by(|a, b| rate(a).total_cmp(&rate(b)))
+        .ok_or_else(|| no_room("room for all keys, at least 20 bits for each", bytes, keys))
 }
 
 /// The window of the last keys, as many as keep the rate within this many bytes.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let options = WindowOptions::new(Span::Keys(1));
-    let each = shapes().filter_map(|(block, slices)| {
-        let rows = within(&options, block, slices, bytes)?.rows();
-        let keeps = |keys| window_rate(&options, block, slices, keys, rows as f64) <= rate;
-        Some((most_keys(keeps), rows, block, slices))
+    // What a window of the last keys takes hardly depends on how many they are.
+    let options = WindowOptions::new(Span::Keys(1 << 32));
+    let most = of_size(&options, bytes).map(|shape| {
+        let table = shape.newest_table();
+        most_keys(|keys| {
+            let slots = slots_for(&shape, keys as u64);
+            slots.is_some_and(|slots| {
+                table.room() >= slots && rate_of(&table, slots as f64) <= FIRST * rate
+            })
+        })
     });
-    let best = each
-        .max()
-        .ok_or_else(|| no_room("room for a block of each generation", bytes, 1))?;
-    let (keys, rows, block, slices) = best;
-    let options = WindowOptions::new(Span::Keys(keys.clamp(1, 1 << 56)));
-    Ok((
-        WindowShape::new(&options, rows, block, slices)?.into(),
-        keys,
-    ))
-}
-
-/// As many rows as fit.
-fn within(options: &WindowOptions, block: u32, slices: u32, bytes: u64) -> Option<WindowShape> {
-    let one = WindowShape::new(options, 1, block, slices).ok()?;
-    let rest = (bytes / 64 * 64).checked_sub(one.head_words() as u64 * 8)?;
-    let rows = rest / (one.row_words() as u64 * 8);
-    WindowShape::new(options, rows, block, slices).ok()
-}
-
-impl WindowShape {
-    /// The rate when generations have these many keys.
-    pub fn rate_of(&self, keys: impl IntoIterator<Item = f64>) -> f64 {
-        let (block, rows) = (self.block() as u32, self.rows() as f64);
-        let rate = |keys| generation_rate(block, self.slices(), keys, rows);
-        any(keys.into_iter().map(rate))
+    let most = most.max().unwrap_or(0);
+    // Rounding to generations may take a little more.
+    for keys in [most, most - most / 50, most - most / 8, most / 2] {
+        let options = WindowOptions::new(Span::Keys(keys.clamp(1, 1 << 56)));
+        if let Ok(shape) = for_rate(&options, keys.max(1), rate)
+            && shape.body_len() <= bytes
+        {
+            return Ok((shape.into(), keys));
+        }
     }
+    Err(no_room("room for a few bins", bytes, 1))
 }
 
 impl Rated for WindowShape {
-    /// When every generation has its share of `keys` keys, and the one being filled too.
+    /// When `keys` keys come in every span, in a window that grows if they are too many.
     fn rate_at(&self, keys: f64) -> f64 {
-        let (block, rows) = (self.block() as u32, self.rows() as f64);
-        window_rate(&self.options(), block, self.slices(), keys, rows)
+        let mut slots = self.slots_for(keys as u64) as f64;
+        let mut shape = *self;
+        let mut absent = 1.0;
+        loop {
+            let table = shape.newest_table();
+            let here = slots.min(table.room() as f64);
+            absent *= table.absent(here);
+            slots -= here;
+            match shape.grown() {
+                Some(grown) if slots > 0.0 => shape = grown,
+                _ => return 1.0 - absent,
+            }
+        }
     }
 
     /// As of the latest moment that was added.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
-        let live = self.live(words);
-        let all: f64 = (0..self.rows())
-            .map(|row| {
-                any(live
-                    .iter()
-                    .map(|&(c, column)| self.block_rate(words, row, c, column)))
-            })
-            .sum();
-        all / self.rows() as f64
+        self.share(words)
     }
 }

@@ -50,5 +50,5 @@ pub use isa::prefetch;
 pub use layers::{GrowingLayer, GrowingShape};
 pub use ribbon::RibbonShape;
 pub use shape::Shape;
-pub use window::{WindowPart, WindowShape};
+pub use window::WindowShape;
 pub use word::{ReadOnly, Word};

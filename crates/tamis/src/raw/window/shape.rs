@@ -1,37 +1,29 @@
-//! Where a key's blocks and bits are, and which generation a moment is in.
+//! What a window remembers, and where its tables, bins and slots are.
 
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::moment::Moment;
-use crate::raw::isa::Isa;
+use crate::raw::window::lanes::Lanes;
 use std::time::Duration;
 
-/// The most generations of a window: an answer reads a block of each.
+/// The most generations of a window.
 pub(crate) const MAX_GENERATIONS: u32 = 62;
-/// Columns: a generation each, [`MORE`] besides. Which of them have a key is a bit
-/// for each of a word.
-pub(crate) const MAX_COLUMNS: usize = (MAX_GENERATIONS + MORE) as usize;
-/// A generation that is being filled, and one that is over for keys in order, but not for those
-/// that are late by up to a generation, or whose clock is.
+/// Generations that are kept besides those of the span: the one being filled, and one more
+/// for questions that are up to a generation late.
 const MORE: u32 = 2;
-/// The shortest generation. Its numbers then have room in a word beside a tag.
+/// The shortest generation, in microseconds.
 const SHORTEST: u64 = 1_000;
 /// The longest: what moments span.
 const LONGEST: u64 = 20_000 * 366 * 86_400 * 1_000_000;
-const MAX_ROWS: u64 = 1 << 48;
-
-/// Words of a run: what is looked at first of each generation. With two, an absent key is seldom
-/// in doubt in one of them, and with one it mostly is.
-pub(crate) const RUN: usize = 2;
-/// Words of the head before those of the columns, which are two each; see `head.rs`.
-pub(super) const FIXED: usize = 4;
-/// Most words of a block.
-pub(crate) const MAX_BLOCK: usize = 16;
-/// A word has so many bits for keys, and [`TAG_BITS`] that say whose they are.
-pub(crate) const WORD_BITS: u32 = 64 - TAG_BITS;
-pub(crate) const TAG_BITS: u32 = 4;
-/// Divides a word's bits into up to six slices.
-pub(crate) const MAX_SLICES: u32 = 6;
+const MAX_BINS: u64 = 1 << 48;
+/// Words of the head before the tables; see `head.rs`.
+const HEAD: usize = 8;
+/// Words that have one epoch: 32 KiB, so that the epochs stay in the cache and emptying a page
+/// of forgotten keys takes a few microseconds.
+pub(crate) const PAGE: usize = 4096;
+/// Each table after the first holds twice the keys of the one before it, so this many are
+/// more than any memory.
+pub(crate) const MAX_TABLES: u32 = 24;
 
 /// What a window spans.
 ///
@@ -160,156 +152,209 @@ impl WindowOptions {
     }
 }
 
-/// The geometry of a [`Window`](crate::Window): a row of blocks, one for each
-/// generation, for each of many groups of keys.
+/// How a word is divided into slots: 4 of 16 bits, 3 of 21, 2 of 32, or 1 of 64.
+const WIDTHS: [u32; 4] = [16, 21, 32, 64];
+/// Words of a bin in tables that are added to a full window, for each width.
+const GROWN_BINS: [u32; 4] = [4, 4, 4, 8];
+
+/// The share of a table's slots, in 256ths, that keys may take when bins have this many slots.
+/// Up to there, keys that find both bins full make room by moving others: in simulations of
+/// sliding windows fewer than one in ten million failed to.
+const fn load_of(slots: u32) -> Option<u64> {
+    match slots {
+        6 => Some(208),
+        8 => Some(218),
+        12 => Some(230),
+        16 => Some(236),
+        24 => Some(245),
+        32 => Some(248),
+        _ => None,
+    }
+}
+
+/// The geometry of a [`Window`](crate::Window): tables of bins of slots. Nearly always one
+/// table; one that became too small is followed by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowShape {
-    rows: u64,
-    columns: u32,
-    /// Words of a block, in runs.
-    block: u32,
-    slices: u32,
+    /// Of the first table.
+    bins: u64,
+    /// Which of [`WIDTHS`] the slots of the first table have.
+    width: u32,
+    /// Words of a bin of the first table: 2, 4 or 8.
+    bin_words: u32,
+    tables: u32,
     renewal: Renewal,
     /// Whether it counts keys, or microseconds.
     by_keys: bool,
-    /// What a generation lasts.
+    /// What it remembers.
+    span: u64,
+    /// Into how many generations the span was to be divided.
+    generations: u32,
+    /// What a generation lasts. This and the rest follow from the above.
     step: u64,
-    /// Words of the head and of a row, which follow from the above.
-    head_words: u32,
-    row_words: u32,
-    pub(super) isa: Isa,
+    /// Generations of the span: fewer than asked for where the span is a few keys.
+    in_span: u32,
+    stamp_bits: u32,
 }
 
 impl WindowShape {
-    /// For a window of `rows` rows, whose blocks have `block` words (4, 8 or 16)
-    /// with `slices` bits of a key in each (1 to 6).
-    pub fn new(options: &WindowOptions, rows: u64, block: u32, slices: u32) -> Result<Self, Error> {
+    /// For a window whose first table has `bins` bins of `bin_words` words (2, 4 or 8), with
+    /// slots of `width` bits (16, 21, 32 or 64).
+    pub fn new(
+        options: &WindowOptions,
+        bins: u64,
+        bin_words: u32,
+        width: u32,
+    ) -> Result<Self, Error> {
         options.check()?;
-        let (by_keys, step) = match options.band() {
-            Span::Time(step) => (false, step.as_micros() as u64),
+        let (by_keys, span) = match options.span {
+            Span::Time(span) => (false, span.as_micros() as u64),
             Span::Keys(keys) => (true, keys),
         };
-        let columns = options.generations + MORE;
-        Self::checked(rows, columns, block, slices, options.renewal, by_keys, step)
-    }
-
-    fn checked(
-        rows: u64,
-        columns: u32,
-        block: u32,
-        slices: u32,
-        renewal: Renewal,
-        by_keys: bool,
-        step: u64,
-    ) -> Result<Self, Error> {
-        let refuse = |what, expected, got: u64| Err(Error::parameter(what, expected, got));
-        if !(1..=MAX_ROWS).contains(&rows) {
-            return refuse("rows", "1 to 2^48", rows);
-        }
-        if !(1 + MORE..=MAX_COLUMNS as u32).contains(&columns) {
-            return refuse("columns", "3 to 64", columns.into());
-        }
-        if !matches!(block, 4 | 8 | 16) {
-            return refuse("words of a block", "4, 8 or 16", block.into());
-        }
-        if !(1..=MAX_SLICES).contains(&slices) {
-            return refuse("slices of a word", "1 to 6", slices.into());
-        }
-        let steps = if by_keys {
-            1..=1 << 56
-        } else {
-            SHORTEST..=LONGEST
-        };
-        if !steps.contains(&step) {
-            return refuse(
-                "length of a generation",
-                "1 ms to 20,000 years, or 1 to 2^56 keys",
-                step,
-            );
-        }
-        Ok(Self {
-            rows,
-            columns,
-            block,
-            slices,
-            renewal,
-            by_keys,
-            step,
-            head_words: (FIXED as u32 + 2 * columns).next_multiple_of(8),
-            row_words: columns * block,
-            isa: Isa::best(),
-        })
+        let code = WIDTHS.iter().position(|w| *w == width).unwrap_or(4);
+        let a = options.generations | (code as u32) << 8 | bin_words << 16 | 1 << 24;
+        let quiet = u32::from(options.renewal == Renewal::Quiet) << 1;
+        Self::decode(bins, a, u32::from(by_keys) | quiet, span)
     }
 
     /// Three words of the header.
     pub(crate) fn encode(&self) -> (u64, u32, u32, u64) {
-        let a = self.columns | self.block << 8 | self.slices << 16;
+        let a = self.generations | self.width << 8 | self.bin_words << 16 | self.tables << 24;
         let b = u32::from(self.by_keys) | u32::from(self.renewal == Renewal::Quiet) << 1;
-        (self.rows, a, b, self.step)
+        (self.bins, a, b, self.span)
     }
 
-    pub(crate) fn decode(rows: u64, a: u32, b: u32, step: u64) -> Result<Self, Error> {
-        if a >> 24 != 0 || b >> 2 != 0 {
-            return Err(Error::corrupt(
-                "shape of a window",
-                "known flags",
-                format_args!("{a:#x}, {b:#x}"),
-            ));
+    pub(crate) fn decode(bins: u64, a: u32, b: u32, span: u64) -> Result<Self, Error> {
+        let refuse = |what, expected, got: u64| Err(Error::parameter(what, expected, got));
+        if b >> 2 != 0 {
+            return refuse("flags of a window", "at most 3", b.into());
         }
-        let renewal = match b >> 1 & 1 {
-            0 => Renewal::Within,
-            _ => Renewal::Quiet,
+        let [generations, width, bin_words, tables] = a.to_le_bytes().map(u32::from);
+        if !(1..=MAX_GENERATIONS).contains(&generations) {
+            return refuse("generations", "1 to 62", generations.into());
+        }
+        let Some(&bits) = WIDTHS.get(width as usize) else {
+            return refuse("width of slots", "16, 21, 32 or 64 bits", width.into());
         };
-        Self::checked(
-            rows,
-            a & 0xFF,
-            a >> 8 & 0xFF,
-            a >> 16,
-            renewal,
-            b & 1 == 1,
+        let slots = 64 / bits * bin_words;
+        if !matches!(bin_words, 2 | 4 | 8) || load_of(slots).is_none() {
+            return refuse("words of a bin", "2, 4 or 8 with 6 slots or more", bin_words.into());
+        }
+        if !(2..=MAX_BINS).contains(&bins) {
+            return refuse("bins", "2 to 2^48", bins);
+        }
+        if !(1..=MAX_TABLES).contains(&tables) {
+            return refuse("tables of a window", "1 to 24", tables.into());
+        }
+        let by_keys = b & 1 == 1;
+        let step = span.div_ceil(generations.into());
+        let steps = if by_keys { 1..=1 << 56 } else { SHORTEST..=LONGEST };
+        if !steps.contains(&step) {
+            let expected = "1 ms to 20,000 years, or 1 to 2^56 keys";
+            return refuse("length of a generation", expected, step);
+        }
+        let in_span = span.div_ceil(step) as u32;
+        let shape = Self {
+            bins,
+            width,
+            bin_words,
+            tables,
+            renewal: if b >> 1 == 1 { Renewal::Quiet } else { Renewal::Within },
+            by_keys,
+            span,
+            generations,
             step,
-        )
+            in_span,
+            stamp_bits: stamp_bits(in_span),
+        };
+        let last = shape.bins_of(tables - 1);
+        if last > u128::from(MAX_BINS) {
+            return refuse("bins of the last table", "at most 2^48", last as u64);
+        }
+        Ok(shape)
     }
 
-    #[cfg(test)]
-    pub(super) fn on(mut self, isa: Isa) -> Self {
-        self.isa = isa;
-        self
+    /// The same window with one more table, unless there are too many.
+    pub(crate) fn grown(self) -> Option<Self> {
+        let tables = self.tables + 1;
+        let grown = Self { tables, ..self };
+        let fits = tables <= MAX_TABLES && grown.bins_of(tables - 1) <= u128::from(MAX_BINS);
+        fits.then_some(grown)
     }
 
-    /// The number of rows.
-    pub const fn rows(&self) -> u64 {
-        self.rows
+    /// Keys that the tables together hold at no more than the planned rate, the last of them
+    /// those of the generations that are kept beyond the span.
+    fn room_of_first(&self) -> u64 {
+        let slots = 64 / WIDTHS[self.width as usize] * self.bin_words;
+        self.bins * u64::from(slots) * load_of(slots).unwrap_or(0) / 256
     }
 
-    /// Generations, one that is being filled, and one for keys that are late.
+    /// Bins of a table: those after the first hold twice the keys of the one before.
+    fn bins_of(&self, table: u32) -> u128 {
+        if table == 0 {
+            return self.bins.into();
+        }
+        let code = (self.width + table).min(3) as usize;
+        let slots = 64 / WIDTHS[code] * GROWN_BINS[code];
+        let room = u128::from(self.room_of_first()) << table;
+        let each = u128::from(slots) * u128::from(load_of(slots).unwrap_or(1));
+        (room * 256).div_ceil(each).max(2)
+    }
+
+    /// The tables, oldest first.
+    pub(crate) fn tables(&self) -> impl DoubleEndedIterator<Item = Table> + Clone + use<> {
+        let shape = *self;
+        (0..self.tables).map(move |table| shape.table(table))
+    }
+
+    /// The table that new keys are added to.
     #[inline]
-    pub const fn columns(&self) -> usize {
-        self.columns as usize
+    pub(crate) fn newest_table(&self) -> Table {
+        self.table(self.tables - 1)
     }
 
-    /// Words of a block: 4, 8 or 16.
     #[inline]
-    pub const fn block(&self) -> usize {
-        self.block as usize
+    fn table(&self, number: u32) -> Table {
+        let first = self.table_from(0, HEAD);
+        (1..=number).fold(first, |last, number| self.table_from(number, last.end()))
     }
 
-    /// Bits of a key in each word of a block.
     #[inline]
-    pub const fn slices(&self) -> u32 {
-        self.slices
+    fn table_from(&self, number: u32, ring: usize) -> Table {
+        let code = (self.width + number).min(3) as usize;
+        let (bins, bin_words) = match number {
+            0 => (self.bins, self.bin_words),
+            _ => (self.bins_of(number) as u64, GROWN_BINS[code]),
+        };
+        let words = bins as usize * bin_words as usize;
+        let epochs = ring + (1usize << self.stamp_bits).next_multiple_of(8);
+        Table {
+            ring,
+            epochs,
+            words: epochs + words.div_ceil(PAGE).next_multiple_of(8),
+            bins,
+            bin_words: bin_words as usize,
+            lanes: Lanes::new(WIDTHS[code], self.stamp_bits),
+        }
+    }
+
+    pub(crate) fn body_len(&self) -> u64 {
+        self.newest_table().end() as u64 * 8
+    }
+
+    /// How many tables there are: one, unless more keys came than it was made for.
+    pub const fn table_count(&self) -> u32 {
+        self.tables
     }
 
     /// What it remembers, and how exactly it forgets.
     pub const fn options(&self) -> WindowOptions {
-        let generations = self.columns - MORE;
-        let span = self.step.saturating_mul(generations as u64);
         WindowOptions {
             span: match self.by_keys {
-                true => Span::Keys(span),
-                false => Span::Time(Duration::from_micros(span)),
+                true => Span::Keys(self.span),
+                false => Span::Time(Duration::from_micros(self.span)),
             },
-            generations,
+            generations: self.generations,
             renewal: self.renewal,
         }
     }
@@ -330,10 +375,22 @@ impl WindowShape {
         self.step
     }
 
+    /// Generations whose keys take room: those of the span, the one being filled, and one
+    /// for questions that are late.
+    pub(crate) const fn kept(&self) -> u32 {
+        self.in_span + MORE
+    }
+
+    /// Slots that `keys` keys in every span take at the most, if they come evenly.
+    pub(crate) fn slots_for(&self, keys: u64) -> u128 {
+        let (kept, span) = (u128::from(self.kept()), u128::from(self.in_span));
+        (u128::from(keys) * kept).div_ceil(span)
+    }
+
     /// The oldest generation that counts for a question about this one.
     #[inline]
     pub(crate) const fn oldest_for(&self, generation: i64) -> i64 {
-        generation - (self.columns - MORE) as i64
+        generation - self.in_span as i64
     }
 
     /// The number of a moment's generation.
@@ -341,33 +398,94 @@ impl WindowShape {
     pub(crate) const fn generation_of(&self, at: Moment) -> i64 {
         at.micros().div_euclid(self.step as i64)
     }
+}
 
-    /// The column of a generation.
-    #[inline]
-    pub(crate) const fn column_of(&self, generation: i64) -> usize {
-        generation.rem_euclid(self.columns as i64) as usize
+/// Bits of a stamp: enough to tell the generations that are kept from half as many others,
+/// so that a writer may be that late without being mistaken.
+const fn stamp_bits(in_span: u32) -> u32 {
+    let kept = in_span + MORE;
+    let spare = if kept / 2 > 4 { kept / 2 } else { 4 };
+    (kept + spare).next_power_of_two().trailing_zeros()
+}
+
+/// One table of a window, by the numbers of its words in the body.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    /// Where the counts of its generations begin.
+    pub(crate) ring: usize,
+    /// Where the epochs of its pages begin.
+    pub(crate) epochs: usize,
+    /// Where its bins begin.
+    pub(crate) words: usize,
+    pub(crate) bins: u64,
+    pub(crate) bin_words: usize,
+    pub(crate) lanes: Lanes,
+}
+
+/// A key in a table: its home bin, and what a slot keeps of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) home: u64,
+    pub(crate) print: u64,
+}
+
+impl Table {
+    fn end(&self) -> usize {
+        self.words + (self.bins as usize * self.bin_words).next_multiple_of(8)
     }
 
-    /// Words of the head: what the generations are, before the rows.
-    #[inline]
-    pub(crate) const fn head_words(&self) -> usize {
-        self.head_words as usize
+    /// Slots that keys may take.
+    pub(crate) fn room(&self) -> u64 {
+        let slots = self.slots_of_bin();
+        self.bins * u64::from(slots) * load_of(slots).unwrap_or(0) / 256
     }
 
-    /// Words of a row.
-    #[inline]
-    pub(crate) const fn row_words(&self) -> usize {
-        self.row_words as usize
+    pub(crate) const fn slots_of_bin(&self) -> u32 {
+        self.lanes.per_word() * self.bin_words as u32
     }
 
-    pub(crate) const fn body_len(&self) -> u64 {
-        let words = self.rows * self.row_words() as u64 + self.head_words() as u64;
-        words.next_multiple_of(8) * 8
+    /// The pairs of home and fingerprint that can be told apart.
+    pub(crate) fn different(&self) -> f64 {
+        self.bins as f64 * self.lanes.prints() as f64
     }
 
-    /// The word where the key's row begins.
     #[inline(always)]
-    pub(super) fn row_of(&self, hash: Hash) -> usize {
-        self.head_words() + reduce(hash.hi, self.rows) as usize * self.row_words()
+    pub(crate) fn entry(&self, hash: Hash) -> Entry {
+        Entry {
+            home: reduce(hash.hi, self.bins),
+            print: 1 + reduce(hash.lo, self.lanes.prints()),
+        }
+    }
+
+    /// The other bin that an entry may lie in.
+    #[inline(always)]
+    pub(crate) fn second(&self, entry: Entry) -> u64 {
+        let spread = entry.print.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let bin = entry.home + 1 + reduce(spread, self.bins - 1);
+        if bin >= self.bins { bin - self.bins } else { bin }
+    }
+
+    /// The home of an entry that lies in its second bin.
+    pub(crate) fn home_of(&self, second: u64, print: u64) -> u64 {
+        let ahead = self.second(Entry { home: 0, print });
+        if second >= ahead { second - ahead } else { second + self.bins - ahead }
+    }
+
+    /// Where a bin's words begin.
+    #[inline(always)]
+    pub(crate) fn bin(&self, bin: u64) -> usize {
+        self.words + bin as usize * self.bin_words
+    }
+
+    /// The word with the epoch of the page that a word of a bin is in.
+    #[inline(always)]
+    pub(crate) fn epoch_of(&self, word: usize) -> usize {
+        self.epochs + (word - self.words) / PAGE
+    }
+
+    /// The words of the page that has this epoch.
+    pub(crate) fn page_of(&self, epoch: usize) -> std::ops::Range<usize> {
+        let first = self.words + (epoch - self.epochs) * PAGE;
+        first..(first + PAGE).min(self.words + self.bins as usize * self.bin_words)
     }
 }

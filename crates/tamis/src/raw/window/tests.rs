@@ -1,89 +1,210 @@
-use super::*;
+//! How keys come must not matter: bursts, peaks, pauses, and more than planned.
+
+use super::cells::Alone;
+use super::shape::{Entry, Renewal, Span, WindowOptions, WindowShape};
+use super::table::{Clock, Told};
+use crate::hash::Hash;
+use crate::moment::Moment;
+use crate::plan::Plan;
+use crate::{Hasher, Window};
 use std::time::Duration;
 
-fn shape(generations: u32, block: u32, slices: u32) -> WindowShape {
-    let span = Span::Time(Duration::from_millis(u64::from(generations)));
-    let options = WindowOptions::new(span).generations(generations);
-    WindowShape::new(&options, 9, block, slices).unwrap()
+const STEP: i64 = 1_000;
+const SPAN: i64 = 8 * STEP;
+
+fn window(keys: u64, rate: f64) -> Window {
+    Window::within(Duration::from_micros(SPAN as u64), keys, rate).unwrap()
 }
 
-fn zeroed(shape: &WindowShape) -> Vec<AtomicU64> {
-    (0..shape.body_len() / 8)
-        .map(|_| AtomicU64::new(0))
-        .collect()
+fn at(micros: i64) -> Moment {
+    Moment::from_micros(micros)
 }
 
-/// Every set of instructions gives the answers of the portable code, in any column.
+/// Adds keys `first..`, each at its moment; how many were told new.
+fn add(window: &mut Window, first: u64, moments: &[Moment]) -> u64 {
+    let hashes: Vec<Hash> = (first..first + moments.len() as u64)
+        .map(Hash::from)
+        .collect();
+    let mut new = vec![false; hashes.len()];
+    window.insert_hashes_at(&hashes, moments, &mut new);
+    new.iter().filter(|new| **new).count() as u64
+}
+
+/// How `n` keys come in one span.
+fn arrivals(name: &str, n: i64) -> Vec<i64> {
+    match name {
+        "at once" => vec![0; n as usize],
+        "in one generation" => (0..n).map(|i| i * STEP / n).collect(),
+        "half in an eighth" => (0..n)
+            .map(|i| if i % 2 == 0 { i * SPAN / n } else { 4 * STEP + i * STEP / n })
+            .collect(),
+        "sawtooth" => (0..n).map(|i| i * 64 / n * (SPAN / 64)).collect(),
+        "evenly" => (0..n).map(|i| i * SPAN / n).collect(),
+        other => panic!("{other}"),
+    }
+}
+
 #[test]
-fn all_instructions_agree() {
-    for (generations, block, slices) in [
-        (1, 4, 2),
-        (2, 8, 1),
-        (3, 4, 3),
-        (8, 4, 2),
-        (9, 16, 1),
-        (62, 4, 6),
-    ] {
-        let shape = shape(generations, block, slices);
-        let words = zeroed(&shape);
-        let times: Vec<Moment> = (0..3_000).map(|i| Moment::from_micros(i * 20)).collect();
-        let hashes: Vec<Hash> = (0..3_000).map(Hash::from_u64).collect();
-        let mut new = vec![false; hashes.len()];
-        shape.insert_many_shared(&words, &hashes, &times[..], &mut new);
-        let asked: Vec<Hash> = (0..6_000).map(|i| Hash::from_u64(i * 7 % 9_000)).collect();
-        let answers = |isa: Isa| {
-            let mut out = vec![false; asked.len()];
-            let shape = shape.on(isa);
-            for at in [0, 30_000, 59_000] {
-                let at = Moment::from_micros(at);
-                shape.contains_many_at(&words, &asked, at, &mut out);
-                for (hash, out) in asked.iter().zip(&out) {
-                    assert_eq!(shape.contains_at(&words, *hash, at), *out);
+fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
+    let n = 50_000;
+    for (rate, asked) in [(0.01, 200_000), (1e-3, 1_000_000), (1e-4, 5_000_000)] {
+        for name in ["at once", "in one generation", "half in an eighth", "sawtooth", "evenly"] {
+            for times in [1, 8] {
+                let mut seen = window(n, rate);
+                let (mut lost, mut next) = (0.0, 0);
+                for span in 0..3 {
+                    let mut moments: Vec<Moment> = arrivals(name, (n * times) as i64)
+                        .into_iter()
+                        .map(|micros| at(span * (SPAN + STEP) + micros))
+                        .collect();
+                    moments.sort();
+                    let new = add(&mut seen, next, &moments);
+                    lost += (moments.len() as u64 - new) as f64;
+                    next += moments.len() as u64;
                 }
+                let shown = format!("{name}, {times} times at {rate}");
+                let all = 3.0 * (n * times) as f64;
+                let allowed = 1.05 * rate * all;
+                assert!(lost <= allowed + 4.0 * allowed.sqrt(), "{shown}: {lost} lost");
+                let latest = seen.latest().unwrap();
+                let mut found = vec![false; asked];
+                let strangers: Vec<Hash> = (1 << 40..).map(Hash::from).take(asked).collect();
+                seen.contains_hashes_at(&strangers, latest, &mut found);
+                let wrong = found.iter().filter(|found| **found).count() as f64 / asked as f64;
+                assert!(wrong <= 1.05 * rate, "{shown}: {wrong}");
+                assert!((seen.rate_now() - wrong).abs() < 0.1 * rate, "{shown}: {wrong}");
+                // All keys of the last span that were told new are there.
+                let last: Vec<Hash> = (next - n * times..next).map(Hash::from).collect();
+                let mut found = vec![false; last.len()];
+                seen.contains_hashes_at(&last, latest, &mut found);
+                let denied = found.iter().filter(|found| !**found).count() as f64;
+                assert!(denied <= lost, "{shown}: {denied} denied");
+                let is_planned = name == "evenly" && times == 1;
+                assert!(!is_planned || seen.shape().table_count() == 1, "{shown}");
             }
-            out
-        };
-        let portable = answers(Isa::available()[0]);
-        assert!(portable.contains(&true) && portable.contains(&false));
-        for isa in Isa::available() {
-            assert_eq!(answers(isa), portable, "{isa:?}");
         }
     }
 }
 
-/// One who stalls for a whole window between finding a column and writing to it must
-/// not touch what the next generation has there.
+/// A job that runs once in a while: stamps come round, what they meant doesn't.
 #[test]
-fn a_straggler_does_not_harm_the_next_generation() {
-    let shape = shape(4, 4, 2);
-    let words = zeroed(&shape);
-    let (old, new) = (Hash::from_u64(1), Hash::from_u64(2));
-    // Two keys of the same row.
-    let new = (2..)
-        .map(Hash::from_u64)
-        .find(|hash| shape.row_of(*hash) == shape.row_of(old) && *hash != new)
-        .unwrap();
-    let straggler = shape.claim(&words, 0).unwrap();
-    let next = shape.claim(&words, shape.columns() as i64).unwrap();
-    assert_eq!(add(&shape, &mut Beside(&words), new, next), Some(true));
-    assert_eq!(add(&shape, &mut Beside(&words), old, straggler), None);
-    assert!(shape.claim(&words, 0).is_none());
-    let now = Moment::from_micros(shape.columns() as i64 * 1_000);
-    assert!(shape.contains_at(&words, new, now));
+fn nothing_comes_back_after_any_pause() {
+    let pauses = if cfg!(debug_assertions) { 1 << 14 } else { 1 << 20 };
+    let mut seen = window(2_000, 1e-6);
+    let (mut now, mut back) = (0, 0u64);
+    for run in 0..pauses {
+        let keys: Vec<Hash> = (0..4).map(|i| Hash::from(run * 4 + i)).collect();
+        let mut new = [false; 4];
+        seen.insert_hashes_at(&keys, at(now), &mut new);
+        let pause = 1 + (run as i64 * 7) % 40;
+        let (last, then) = (now, now + SPAN);
+        now += pause * STEP;
+        for (key, new) in keys.iter().zip(new) {
+            assert!(!new || seen.contains_hash_at(*key, at(then.min(now - 1))));
+            back += u64::from(now - last > SPAN + STEP && seen.contains_hash_at(*key, at(now)));
+        }
+    }
+    assert!(back <= 1 + pauses / 100_000, "{back} keys came back");
+}
+
+/// The same few keys, once in so many generations: every one is told new each time.
+#[test]
+fn a_job_that_runs_every_few_generations_sees_its_keys_anew() {
+    for every in 10..60 {
+        let mut seen = window(4_000, 1e-6);
+        for run in 0..40 {
+            let moments = vec![at(run * every * STEP); 200];
+            assert_eq!(add(&mut seen, 0, &moments), 200, "every {every}, run {run}");
+        }
+    }
 }
 
 #[test]
-fn alone_and_beside_others_write_the_same() {
-    let shape = shape(8, 8, 2);
-    let times: Vec<Moment> = (0..5_000)
-        .map(|i| Moment::from_micros(i * 9 - 1_000 * (i % 3)))
-        .collect();
-    let hashes: Vec<Hash> = (0..5_000).map(|i| Hash::from_u64(i % 3_000)).collect();
-    let beside = zeroed(&shape);
-    let mut alone = vec![0; beside.len()];
-    let (mut one, mut other) = (vec![false; 5_000], vec![false; 5_000]);
-    shape.insert_many_shared(&beside, &hashes, &times[..], &mut one);
-    shape.insert_many(&mut alone, &hashes, &times[..], &mut other);
-    assert_eq!(one, other);
-    assert!(beside.iter().map(Word::get).eq(alone.iter().map(Word::get)));
+fn sizes_are_those_that_were_promised() {
+    for (rate, most) in [(0.01, 22.0), (1e-3, 28.0), (1e-4, 34.0)] {
+        let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
+        let plan = Plan::window(&day, 1_000_000, rate).unwrap();
+        println!("{rate}: {:.2} bits, {:e}", plan.bits_per_key(), plan.rate());
+        assert!(plan.bits_per_key() <= most, "{rate}: {}", plan.bits_per_key());
+    }
+}
+
+/// Small windows hold what they were made for without another table.
+#[test]
+fn planned_keys_fit() {
+    let sizes = [1, 2, 3, 5, 10, 33, 100, 333, 1_000, 10_000, 100_000];
+    for rate in [0.2, 0.01, 1e-3, 1e-4, 1e-6, 1e-9] {
+        for keys in sizes {
+            for seed in 0..(20_000 / keys).clamp(2, 50) {
+                let options = WindowOptions::new(Span::Time(Duration::from_micros(SPAN as u64)));
+                let hasher = Hasher::seeded(seed);
+                let mut seen = Window::with_options(&options, keys, rate, hasher).unwrap();
+                let first = seed * 10 * keys;
+                let n = 3 * keys as i64;
+                let moments: Vec<Moment> = (0..n).map(|i| at(i * SPAN / keys as i64)).collect();
+                add(&mut seen, first, &moments);
+                let tables = seen.shape().table_count();
+                assert_eq!(tables, 1, "{keys} keys at {rate}, seed {seed}");
+            }
+        }
+    }
+}
+
+/// Bins that overflow while others add say "maybe" to all, and are counted as such.
+#[test]
+fn full_next_to_others_is_never_a_false_no() {
+    let seen = window(200, 0.01);
+    for i in 0..4_000u64 {
+        seen.insert_hash_at(Hash::from(i), at(i as i64));
+        assert!(seen.contains_hash_at(Hash::from(i), at(i as i64)), "{i}");
+    }
+    let now = at(4_000);
+    assert!((0..4_000u64).all(|i| seen.contains_hash_at(Hash::from(i), now)));
+    let asked = 100_000u64;
+    let strangers = (1 << 40..).take(asked as usize).map(Hash::from);
+    let wrong = strangers.filter(|hash| seen.contains_hash_at(*hash, now)).count() as f64;
+    let measured = wrong / asked as f64;
+    assert!((seen.rate_now() - measured).abs() < 0.02, "{measured}, {}", seen.rate_now());
+    // It recovers when these keys are forgotten.
+    let later = at(4_000 + 2 * SPAN);
+    assert!(!(0..4_000u64).any(|i| seen.contains_hash_at(Hash::from(i), later)));
+}
+
+#[test]
+fn an_entry_is_found_from_both_of_its_bins() {
+    let options = WindowOptions::new(Span::Keys(100)).renewal(Renewal::Quiet);
+    let shape = WindowShape::new(&options, 1_000, 4, 16).unwrap();
+    let table = shape.newest_table();
+    for i in 0..1_000u64 {
+        let entry = table.entry(Hash::from(i));
+        let second = table.second(entry);
+        assert!(second != entry.home && second < 1_000);
+        assert_eq!(table.home_of(second, entry.print), entry.home);
+    }
+}
+
+/// Entries that move are found where they moved to, as long as any are left.
+#[test]
+fn a_full_table_has_every_key_that_it_took() {
+    let options = WindowOptions::new(Span::Keys(100));
+    for (bin_words, width) in [(4, 16), (2, 21), (8, 21), (4, 32), (8, 64)] {
+        let shape = WindowShape::new(&options, 50, bin_words, width).unwrap();
+        let table = shape.newest_table();
+        let mut words = vec![0; shape.body_len() as usize / 8];
+        let clock = Clock::new(&shape, 5, 5, false);
+        let mut taken: Vec<Entry> = Vec::new();
+        for i in 0u64.. {
+            let entry = table.entry(Hash::from(i));
+            match table.insert(&mut Alone(&mut words), entry, &clock) {
+                Told::New(_) => taken.push(entry),
+                Told::Full => break,
+                _ => {}
+            }
+            let cells = Alone(&mut words);
+            let asked = super::table::Asked { oldest: 5, full_bins: false };
+            assert!(taken.iter().all(|entry| table.contains(&cells, *entry, &asked)));
+        }
+        let slots = 50 * u64::from(table.slots_of_bin());
+        assert!(taken.len() as u64 >= table.room(), "{width}: {} of {slots}", taken.len());
+    }
 }

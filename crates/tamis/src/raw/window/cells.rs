@@ -1,0 +1,109 @@
+//! The words of a window, as its code reads and changes them: alone, next to others, or
+//! only read.
+
+use super::shape::Table;
+use crate::hash::Hash;
+use crate::raw::word::Word;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+    fence,
+};
+
+/// Words that can be read, and exchanged if nobody has changed them.
+pub(crate) trait Cells {
+    /// Whether others may change the words meanwhile.
+    const SHARED: bool;
+    fn load(&self, at: usize) -> u64;
+    /// Puts `new` where `old` still is.
+    fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool;
+    /// Asks the memory for a key's bins; a hint.
+    fn prefetch(&self, table: &Table, hash: Hash);
+    /// What is loaded afterwards is no older than what was loaded before.
+    fn then(&self);
+}
+
+/// Words of any owner, which are only read.
+pub(crate) struct Read<'a, W>(pub(crate) &'a [W]);
+
+impl<W: Word> Cells for Read<'_, W> {
+    const SHARED: bool = true;
+
+    #[inline(always)]
+    fn load(&self, at: usize) -> u64 {
+        self.0[at].get()
+    }
+
+    fn exchange(&mut self, _: usize, _: u64, _: u64) -> bool {
+        unreachable!("words that are only read")
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, table: &Table, hash: Hash) {
+        table.prefetch(self.0, hash);
+    }
+
+    #[inline(always)]
+    fn then(&self) {
+        fence(Acquire);
+    }
+}
+
+/// Words of nobody else.
+pub(crate) struct Alone<'a>(pub(crate) &'a mut [u64]);
+
+impl Cells for Alone<'_> {
+    const SHARED: bool = false;
+
+    #[inline(always)]
+    fn load(&self, at: usize) -> u64 {
+        u64::from_le(self.0[at])
+    }
+
+    #[inline(always)]
+    fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
+        // Making room for a key may have changed its own bins.
+        let is_there = self.load(at) == old;
+        if is_there {
+            self.0[at] = new.to_le();
+        }
+        is_there
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, table: &Table, hash: Hash) {
+        table.prefetch(self.0, hash);
+    }
+
+    #[inline(always)]
+    fn then(&self) {}
+}
+
+/// Words that other threads and processes add to as well.
+pub(crate) struct Beside<'a>(pub(crate) &'a [AtomicU64]);
+
+impl Cells for Beside<'_> {
+    const SHARED: bool = true;
+
+    #[inline(always)]
+    fn load(&self, at: usize) -> u64 {
+        u64::from_le(self.0[at].load(Acquire))
+    }
+
+    #[inline(always)]
+    fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
+        self.0[at]
+            .compare_exchange(old.to_le(), new.to_le(), AcqRel, Relaxed)
+            .is_ok()
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, table: &Table, hash: Hash) {
+        table.prefetch(self.0, hash);
+    }
+
+    #[inline(always)]
+    fn then(&self) {
+        fence(Acquire);
+    }
+}

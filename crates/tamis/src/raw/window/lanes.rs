@@ -1,0 +1,128 @@
+//! A word of slots. A slot is, from its top: the stamp of the generation in which its key was
+//! seen, a bit that says whether it lies in its second bin, and the key's fingerprint. Empty
+//! slots have neither bit nor fingerprint. Those with the bit alone stand for every key of their
+//! bin; see [`FULL`](Lanes::full).
+
+/// How words are divided, as masks over all slots of a word at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lanes {
+    width: u32,
+    /// Bits of a slot below its stamp.
+    low: u32,
+    /// The lowest bit of each slot.
+    ones: u64,
+    /// What is below the stamp, of each slot.
+    lows: u64,
+}
+
+/// A slot: its word, what that word holds, and how far it lies from its right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) at: usize,
+    pub(crate) word: u64,
+    pub(crate) shift: u32,
+}
+
+impl Lanes {
+    #[inline(always)]
+    pub(crate) const fn new(width: u32, stamp_bits: u32) -> Self {
+        let ones = match width {
+            16 => 0x0001_0001_0001_0001,
+            21 => 1 | 1 << 21 | 1 << 42,
+            32 => 1 | 1 << 32,
+            _ => 1,
+        };
+        let low = width - stamp_bits;
+        Self {
+            width,
+            low,
+            ones,
+            lows: ones * ((1 << low) - 1),
+        }
+    }
+
+    pub(crate) const fn stamp_bits(&self) -> u32 {
+        self.width - self.low
+    }
+
+    pub(crate) const fn per_word(&self) -> u32 {
+        64 / self.width
+    }
+
+    /// How many fingerprints there are.
+    #[inline(always)]
+    pub(crate) const fn prints(&self) -> u64 {
+        (1 << (self.low - 1)) - 1
+    }
+
+    /// What a slot holds below its stamp.
+    #[inline(always)]
+    pub(crate) const fn value(&self, print: u64, is_second: bool) -> u64 {
+        print | (is_second as u64) << (self.low - 1)
+    }
+
+    /// The value of a slot that stands for every key of its bin: a key found no room there while
+    /// others were adding.
+    #[inline(always)]
+    pub(crate) const fn full(&self) -> u64 {
+        self.value(0, true)
+    }
+
+    /// Which slots have this value: one bit for each, see [`shift`](Self::shift).
+    #[inline(always)]
+    pub(crate) const fn having(&self, word: u64, value: u64) -> u64 {
+        // The sum reaches the stamp's lowest bit unless the value's difference is zero.
+        let other = (word ^ value.wrapping_mul(self.ones)) & self.lows;
+        (other + self.lows) & (self.ones << self.low) ^ (self.ones << self.low)
+    }
+
+    /// How far the first of these slots lies from the right of the word.
+    #[inline(always)]
+    pub(crate) const fn shift(&self, slots: u64) -> u32 {
+        slots.trailing_zeros() - self.low
+    }
+
+    /// All slots of a word, by how far they lie from its right.
+    pub(crate) fn shifts(&self) -> impl Iterator<Item = u32> + use<> {
+        (0..64 / self.width * self.width).step_by(self.width as usize)
+    }
+
+    /// A word whose slot there is replaced.
+    #[inline(always)]
+    pub(crate) const fn with(&self, word: u64, shift: u32, value: u64, generation: i64) -> u64 {
+        let mask = (!0 >> (64 - self.width)) << shift;
+        let stamp = generation.cast_unsigned() << self.low;
+        let slot = (stamp | value) & (!0 >> (64 - self.width));
+        word & !mask | slot << shift
+    }
+
+    /// A slot's value.
+    #[inline(always)]
+    pub(crate) const fn value_at(&self, word: u64, shift: u32) -> u64 {
+        word >> shift & ((1 << self.low) - 1)
+    }
+
+    /// Whether the value lies in its second bin, and its fingerprint.
+    pub(crate) const fn parts(&self, value: u64) -> (bool, u64) {
+        (value >> (self.low - 1) == 1, value & ((1 << (self.low - 1)) - 1))
+    }
+
+    /// A slot's generation. On a page of this epoch, all of them are at most that old.
+    #[inline(always)]
+    pub(crate) const fn generation(&self, word: u64, shift: u32, epoch: i64) -> i64 {
+        let stamp = (word >> shift >> self.low).cast_signed();
+        epoch - (epoch.wrapping_sub(stamp) & ((1 << (self.width - self.low)) - 1))
+    }
+
+    /// The word without slots of generations before this one.
+    #[inline(always)]
+    pub(crate) fn without(&self, word: u64, before: i64, epoch: i64) -> u64 {
+        let mut kept = word;
+        for shift in self.shifts() {
+            if self.generation(word, shift, epoch) < before {
+                kept &= !(!0 >> (64 - self.width) << shift);
+            }
+        }
+        kept
+    }
+}
