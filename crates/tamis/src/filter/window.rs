@@ -245,11 +245,8 @@ impl Filter<WindowShape> {
     fn room_of_newest(&self) -> u64 {
         let table = self.shape.newest_table();
         match self.shape.table_count() {
-            1 => {
-                let planned = self.shape.slots_for(self.capacity());
-                table.room().min(u64::try_from(planned).unwrap_or(u64::MAX))
-            }
-            _ => table.room(),
+            1 => table.most().min(table.slots_at(0.97 * self.rate())),
+            _ => table.most(),
         }
     }
 
@@ -276,7 +273,7 @@ impl Filter<WindowShape> {
     pub fn room(&self) -> u64 {
         let cells = Read(self.body.words());
         let newest = self.shape.newest(&cells).unwrap_or_default();
-        let taken = self.shape.kept_in(&cells, &self.shape.newest_table(), newest);
+        let taken = self.shape.kept_in(&cells, self.shape.newest_table(), newest);
         self.room_of_newest().saturating_sub(taken)
     }
 

@@ -55,7 +55,7 @@ pub(super) fn for_rate(
             let shape = WindowShape::new(options, bins, bin_words, width).ok();
             shape.is_some_and(|shape| {
                 let table = shape.newest_table();
-                table.room() >= slots && rate_of(&table, slots as f64) <= FIRST * rate
+                table.room() >= slots && rate_of(table, slots as f64) <= FIRST * rate
             })
         };
         if !fits(high) {
@@ -117,7 +117,7 @@ pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Er
         most_keys(|keys| {
             let slots = slots_for(&shape, keys as u64);
             slots.is_some_and(|slots| {
-                table.room() >= slots && rate_of(&table, slots as f64) <= FIRST * rate
+                table.room() >= slots && rate_of(table, slots as f64) <= FIRST * rate
             })
         })
     });

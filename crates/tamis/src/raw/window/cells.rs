@@ -15,6 +15,8 @@ pub(crate) trait Cells {
     /// Whether others may change the words meanwhile.
     const SHARED: bool;
     fn load(&self, at: usize) -> u64;
+    /// The words of a bin.
+    fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS];
     /// Puts `new` where `old` still is.
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool;
     /// Asks the memory for a key's bins; a hint.
@@ -32,6 +34,12 @@ impl<W: Word> Cells for Read<'_, W> {
     #[inline(always)]
     fn load(&self, at: usize) -> u64 {
         self.0[at].get()
+    }
+
+    #[inline(always)]
+    fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS] {
+        let words = &self.0[first..first + WORDS];
+        std::array::from_fn(|i| words[i].get())
     }
 
     fn exchange(&mut self, _: usize, _: u64, _: u64) -> bool {
@@ -58,6 +66,12 @@ impl Cells for Alone<'_> {
     #[inline(always)]
     fn load(&self, at: usize) -> u64 {
         u64::from_le(self.0[at])
+    }
+
+    #[inline(always)]
+    fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS] {
+        let words = &self.0[first..first + WORDS];
+        std::array::from_fn(|i| u64::from_le(words[i]))
     }
 
     #[inline(always)]
@@ -88,6 +102,12 @@ impl Cells for Beside<'_> {
     #[inline(always)]
     fn load(&self, at: usize) -> u64 {
         u64::from_le(self.0[at].load(Acquire))
+    }
+
+    #[inline(always)]
+    fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS] {
+        let words = &self.0[first..first + WORDS];
+        std::array::from_fn(|i| u64::from_le(words[i].load(Acquire)))
     }
 
     #[inline(always)]

@@ -71,9 +71,22 @@ impl Lanes {
     /// Which slots have this value: one bit for each, see [`shift`](Self::shift).
     #[inline(always)]
     pub(crate) const fn having(&self, word: u64, value: u64) -> u64 {
-        // The sum reaches the stamp's lowest bit unless the value's difference is zero.
-        let other = (word ^ value.wrapping_mul(self.ones)) & self.lows;
-        (other + self.lows) & (self.ones << self.low) ^ (self.ones << self.low)
+        self.like(word, self.all(value))
+    }
+
+    /// A word all of whose slots have this value.
+    #[inline(always)]
+    pub(crate) const fn all(&self, value: u64) -> u64 {
+        value.wrapping_mul(self.ones)
+    }
+
+    /// Which slots have the value that the other word has there.
+    #[inline(always)]
+    pub(crate) const fn like(&self, word: u64, other: u64) -> u64 {
+        // The sum reaches the stamp's lowest bit unless the values' difference is zero.
+        let difference = (word ^ other) & self.lows;
+        let flags = self.ones << self.low;
+        (difference + self.lows) & flags ^ flags
     }
 
     /// How far the first of these slots lies from the right of the word.
@@ -114,15 +127,22 @@ impl Lanes {
         epoch - (epoch.wrapping_sub(stamp) & ((1 << (self.width - self.low)) - 1))
     }
 
-    /// The word without slots of generations before this one.
+    /// The word without slots of generations before this one, on a page of this epoch.
     #[inline(always)]
-    pub(crate) fn without(&self, word: u64, before: i64, epoch: i64) -> u64 {
-        let mut kept = word;
-        for shift in self.shifts() {
-            if self.generation(word, shift, epoch) < before {
-                kept &= !(!0 >> (64 - self.width) << shift);
-            }
+    pub(crate) const fn without(&self, word: u64, before: i64, epoch: i64) -> u64 {
+        let bits = self.width - self.low;
+        let round = 1u64 << bits;
+        // The generations that are kept are at most this old.
+        let oldest = epoch - before;
+        if oldest < 0 {
+            return 0;
         }
-        kept
+        let oldest = if oldest as u64 >= round { round - 1 } else { oldest as u64 };
+        // How old each slot is, and a bit above that for those which are older.
+        let stamps = word >> self.low & self.all(round - 1);
+        let now = epoch.cast_unsigned() & (round - 1);
+        let ages = (self.all(now + round) - stamps) & self.all(round - 1);
+        let older = (ages + self.all(round - 1 - oldest)) >> bits & self.ones;
+        word & !older.wrapping_mul(!0 >> (64 - self.width))
     }
 }

@@ -110,7 +110,7 @@ impl WindowShape {
         let now = moment.div_euclid(step);
         let newest = self.newest(cells).unwrap_or(now).max(now);
         let clock = Clock::new(self, now, newest, self.has_full_bins(cells));
-        let table = self.newest_table();
+        let table = *self.newest_table();
         let older = match self.table_count() {
             1 => Vec::new(),
             _ => self.live_tables(cells, clock.oldest.min(clock.kept), table.ring),
@@ -325,7 +325,7 @@ impl WindowShape {
                 Some(same) if same.0 == moment => same,
                 last => {
                     let asked = self.asked(&cells, moment);
-                    let mut tables = vec![self.newest_table()];
+                    let mut tables = vec![*self.newest_table()];
                     if self.table_count() > 1 {
                         tables.extend(self.live_tables(&cells, asked.oldest, tables[0].ring));
                     }
@@ -461,6 +461,11 @@ impl Table {
     /// The share of foreign keys that differ from all of so many.
     pub(crate) fn absent(&self, keys: f64) -> f64 {
         (keys * (-1.0 / self.different()).ln_1p()).exp()
+    }
+
+    /// How many keys it may have at a rate.
+    pub(crate) fn slots_at(&self, rate: f64) -> u64 {
+        ((-rate).ln_1p() / (-1.0 / self.different()).ln_1p()) as u64
     }
 }
 

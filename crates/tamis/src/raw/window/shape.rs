@@ -195,6 +195,7 @@ pub struct WindowShape {
     /// Generations of the span: fewer than asked for where the span is a few keys.
     in_span: u32,
     stamp_bits: u32,
+    newest: Table,
 }
 
 impl WindowShape {
@@ -254,7 +255,9 @@ impl WindowShape {
             return refuse("length of a generation", expected, step);
         }
         let in_span = span.div_ceil(step) as u32;
-        let shape = Self {
+        let stamp_bits = stamp_bits(in_span);
+        let mut shape = Self {
+            newest: Table::new(HEAD, bins, bin_words, bits, stamp_bits),
             bins,
             width,
             bin_words,
@@ -265,21 +268,20 @@ impl WindowShape {
             generations,
             step,
             in_span,
-            stamp_bits: stamp_bits(in_span),
+            stamp_bits,
         };
         let last = shape.bins_of(tables - 1);
         if last > u128::from(MAX_BINS) {
             return refuse("bins of the last table", "at most 2^48", last as u64);
         }
+        shape.newest = shape.table(tables - 1);
         Ok(shape)
     }
 
     /// The same window with one more table, unless there are too many.
     pub(crate) fn grown(self) -> Option<Self> {
-        let tables = self.tables + 1;
-        let grown = Self { tables, ..self };
-        let fits = tables <= MAX_TABLES && grown.bins_of(tables - 1) <= u128::from(MAX_BINS);
-        fits.then_some(grown)
+        let (bins, a, b, span) = self.encode();
+        Self::decode(bins, a.checked_add(1 << 24)?, b, span).ok()
     }
 
     /// Keys that the tables together hold at no more than the planned rate, the last of them
@@ -309,8 +311,8 @@ impl WindowShape {
 
     /// The table that new keys are added to.
     #[inline]
-    pub(crate) fn newest_table(&self) -> Table {
-        self.table(self.tables - 1)
+    pub(crate) const fn newest_table(&self) -> &Table {
+        &self.newest
     }
 
     #[inline]
@@ -326,16 +328,7 @@ impl WindowShape {
             0 => (self.bins, self.bin_words),
             _ => (self.bins_of(number) as u64, GROWN_BINS[code]),
         };
-        let words = bins as usize * bin_words as usize;
-        let epochs = ring + (1usize << self.stamp_bits).next_multiple_of(8);
-        Table {
-            ring,
-            epochs,
-            words: epochs + words.div_ceil(PAGE).next_multiple_of(8),
-            bins,
-            bin_words: bin_words as usize,
-            lanes: Lanes::new(WIDTHS[code], self.stamp_bits),
-        }
+        Table::new(ring, bins, bin_words, WIDTHS[code], self.stamp_bits)
     }
 
     pub(crate) fn body_len(&self) -> u64 {
@@ -409,7 +402,7 @@ const fn stamp_bits(in_span: u32) -> u32 {
 }
 
 /// One table of a window, by the numbers of its words in the body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     /// Where the counts of its generations begin.
     pub(crate) ring: usize,
@@ -430,14 +423,34 @@ pub(crate) struct Entry {
 }
 
 impl Table {
+    fn new(ring: usize, bins: u64, bin_words: u32, width: u32, stamp_bits: u32) -> Self {
+        let words = bins as usize * bin_words as usize;
+        let epochs = ring + (1usize << stamp_bits).next_multiple_of(8);
+        Self {
+            ring,
+            epochs,
+            words: epochs + words.div_ceil(PAGE).next_multiple_of(8),
+            bins,
+            bin_words: bin_words as usize,
+            lanes: Lanes::new(width, stamp_bits),
+        }
+    }
+
     fn end(&self) -> usize {
         self.words + (self.bins as usize * self.bin_words).next_multiple_of(8)
     }
 
-    /// Slots that keys may take.
+    /// Slots that keys may take as planned.
     pub(crate) fn room(&self) -> u64 {
         let slots = self.slots_of_bin();
         self.bins * u64::from(slots) * load_of(slots).unwrap_or(0) / 256
+    }
+
+    /// Slots that keys may take before there has to be another table: streams are never quite
+    /// even. Half of what is left for bins that differ.
+    pub(crate) fn most(&self) -> u64 {
+        let slots = self.bins * u64::from(self.slots_of_bin());
+        slots - (slots - self.room()) / 2
     }
 
     pub(crate) const fn slots_of_bin(&self) -> u32 {

@@ -89,58 +89,102 @@ impl Table {
         first..first + self.bin_words
     }
 
-    /// Whether the table has the key in one of these generations.
+    /// Whether the table has the key.
     #[inline(always)]
     pub(crate) fn contains<C: Cells>(&self, cells: &C, entry: Entry, asked: &Asked) -> bool {
-        self.has(cells, entry.home, self.lanes.value(entry.print, false), asked) || {
-            cells.then();
-            let second = self.second(entry);
-            self.has(cells, second, self.lanes.value(entry.print, true), asked)
+        let bins = [entry.home, self.second(entry)];
+        let values = [false, true].map(|second| self.lanes.value(entry.print, second));
+        let seems = match self.bin_words {
+            2 => self.first_like::<C, 2>(cells, bins, values),
+            4 => self.first_like::<C, 4>(cells, bins, values),
+            _ => self.first_like::<C, 8>(cells, bins, values),
+        };
+        match seems {
+            // Most keys that are absent need no more than this.
+            None => asked.full_bins && self.is_there(cells, bins, values, asked),
+            Some(at) => {
+                // Most that are present no more than this.
+                let value = values[usize::from(!self.words_of(bins[0]).contains(&at))];
+                self.has_recent(cells, at, value, asked)
+                    || self.is_there(cells, bins, values, asked)
+            }
         }
     }
 
+    /// A word one of whose slots has the key, of whatever generation.
     #[inline(always)]
-    fn has<C: Cells>(&self, cells: &C, bin: u64, value: u64, asked: &Asked) -> bool {
-        let at = self.epoch_of(self.bin(bin));
-        loop {
-            let Some(epoch) = self.epoch(cells, at) else {
-                return false;
-            };
-            cells.then();
-            let mut any = 0;
-            for word in self.words_of(bin) {
-                let word = cells.load(word);
-                any |= self.lanes.having(word, value);
-                if asked.full_bins {
-                    any |= self.lanes.having(word, self.lanes.full());
-                }
-            }
-            if any == 0 {
-                return false;
-            }
-            let found = self.has_recent(cells, bin, value, asked, epoch);
-            cells.then();
-            if !C::SHARED || self.epoch(cells, at) == Some(epoch) {
-                return found;
-            }
-        }
-    }
-
-    #[inline]
-    fn has_recent<C: Cells>(
+    fn first_like<C: Cells, const WORDS: usize>(
         &self,
         cells: &C,
-        bin: u64,
-        value: u64,
-        asked: &Asked,
-        epoch: i64,
-    ) -> bool {
-        let found = self.find(cells, bin, value, epoch, asked.full_bins);
-        let generation = found.slot.map(|(_, generation)| generation).max(found.full);
-        generation.is_some_and(|generation| generation >= asked.oldest)
+        bins: [u64; 2],
+        values: [u64; 2],
+    ) -> Option<usize> {
+        let firsts = bins.map(|bin| self.bin(bin));
+        let home = cells.load_bin::<WORDS>(firsts[0]);
+        cells.then();
+        let second = cells.load_bin::<WORDS>(firsts[1]);
+        let values = values.map(|value| self.lanes.all(value));
+        let home: [u64; WORDS] = std::array::from_fn(|i| self.lanes.like(home[i], values[0]));
+        let second: [u64; WORDS] = std::array::from_fn(|i| self.lanes.like(second[i], values[1]));
+        let any = (0..WORDS).fold(0, |any, i| any | home[i] | second[i]);
+        if any == 0 {
+            return None;
+        }
+        let mut at = 0;
+        for i in (0..WORDS).rev() {
+            at = if second[i] != 0 { firsts[1] + i } else { at };
+        }
+        for i in (0..WORDS).rev() {
+            at = if home[i] != 0 { firsts[0] + i } else { at };
+        }
+        Some(at)
     }
 
+    /// Whether the first slot of a word that has the value is of a generation that counts. If
+    /// not, others may be.
     #[inline(always)]
+    fn has_recent<C: Cells>(&self, cells: &C, at: usize, value: u64, asked: &Asked) -> bool {
+        cells.then();
+        let epoch = cells.load(self.epoch_of(at));
+        cells.then();
+        let word = cells.load(at);
+        cells.then();
+        let like = self.lanes.having(word, value);
+        let is_same = !C::SHARED || epoch == cells.load(self.epoch_of(at));
+        like != 0
+            && is_same
+            && epoch_of(epoch).is_some_and(|epoch| {
+                self.lanes.generation(word, self.lanes.shift(like), epoch) >= asked.oldest
+            })
+    }
+
+    #[cold]
+    fn is_there<C: Cells>(
+        &self,
+        cells: &C,
+        bins: [u64; 2],
+        values: [u64; 2],
+        asked: &Asked,
+    ) -> bool {
+        let mut both = bins.into_iter().zip(values);
+        both.any(|(bin, value)| {
+            let at = self.epoch_of(self.bin(bin));
+            loop {
+                cells.then();
+                let Some(epoch) = self.epoch(cells, at) else {
+                    return false;
+                };
+                cells.then();
+                let found = self.find(cells, bin, value, epoch, asked.full_bins);
+                let newest = found.slot.map(|(_, generation)| generation).max(found.full);
+                cells.then();
+                if !C::SHARED || self.epoch(cells, at) == Some(epoch) {
+                    return newest >= Some(asked.oldest);
+                }
+            }
+        })
+    }
+
     fn find<C: Cells>(
         &self,
         cells: &C,
@@ -210,10 +254,7 @@ impl Table {
         for word in self.page_of(at) {
             loop {
                 let old = cells.load(word);
-                let kept = match old {
-                    0 => 0,
-                    old => self.lanes.without(old, before, epoch),
-                };
+                let kept = self.lanes.without(old, before, epoch);
                 if kept == old {
                     break;
                 }
@@ -235,8 +276,77 @@ impl Table {
     #[inline(always)]
     pub(crate) fn insert<C: Cells>(&self, cells: &mut C, entry: Entry, clock: &Clock) -> Told {
         let bins = [entry.home, self.second(entry)];
-        let epochs = bins.map(|bin| self.epoch_of(self.bin(bin)));
         let values = [false, true].map(|second| self.lanes.value(entry.print, second));
+        let quick = match self.bin_words {
+            2 => self.insert_absent::<C, 2>(cells, bins, values, clock),
+            4 => self.insert_absent::<C, 4>(cells, bins, values, clock),
+            _ => self.insert_absent::<C, 8>(cells, bins, values, clock),
+        };
+        match quick {
+            Some(told) => told,
+            None => self.insert_any(cells, bins, values, clock),
+        }
+    }
+
+    /// Adds a key that no slot has to a bin with an empty slot, the usual case. `None` in any other.
+    #[inline(always)]
+    fn insert_absent<C: Cells, const WORDS: usize>(
+        &self,
+        cells: &mut C,
+        bins: [u64; 2],
+        values: [u64; 2],
+        clock: &Clock,
+    ) -> Option<Told> {
+        let firsts = bins.map(|bin| self.bin(bin));
+        let epochs = firsts.map(|first| cells.load(self.epoch_of(first)));
+        let is_ready = epochs.iter().all(|word| epoch_of(*word) >= Some(clock.now));
+        cells.then();
+        let home = cells.load_bin::<WORDS>(firsts[0]);
+        cells.then();
+        let second = cells.load_bin::<WORDS>(firsts[1]);
+        let all = values.map(|value| self.lanes.all(value));
+        let (mut any, mut at, mut word) = (0, 0, 0);
+        for i in (0..WORDS).rev() {
+            any |= self.lanes.like(second[i], all[1]);
+            let is_empty = self.lanes.like(second[i], 0) != 0;
+            (at, word) = if is_empty { (firsts[1] + i, second[i]) } else { (at, word) };
+        }
+        for i in (0..WORDS).rev() {
+            any |= self.lanes.like(home[i], all[0]);
+            let is_empty = self.lanes.like(home[i], 0) != 0;
+            (at, word) = if is_empty { (firsts[0] + i, home[i]) } else { (at, word) };
+        }
+        cells.then();
+        if at == 0
+            || any != 0
+            || !is_ready
+            || clock.full_bins
+            || C::SHARED && epochs != firsts.map(|first| cells.load(self.epoch_of(first)))
+        {
+            return None;
+        }
+        let slot = Slot {
+            at,
+            word,
+            shift: self.lanes.shift(self.lanes.like(word, 0)),
+        };
+        let value = values[usize::from(!(firsts[0]..firsts[0] + WORDS).contains(&at))];
+        if !self.put(cells, slot, value, clock.now, clock) {
+            return None;
+        }
+        let is_second = C::SHARED && self.is_before(cells, bins, values, clock, slot);
+        Some(if is_second { Told::Seen } else { Told::New(None) })
+    }
+
+    #[inline(never)]
+    fn insert_any<C: Cells>(
+        &self,
+        cells: &mut C,
+        bins: [u64; 2],
+        values: [u64; 2],
+        clock: &Clock,
+    ) -> Told {
+        let epochs = bins.map(|bin| self.epoch_of(self.bin(bin)));
         loop {
             let known = epochs.map(|at| self.renew(cells, at, clock.now, clock));
             let mut found = [Found::default(); 2];
