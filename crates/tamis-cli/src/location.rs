@@ -358,19 +358,7 @@ pub(crate) fn warn_of(filter: &RedisFilter) {
 /// shown it.
 pub(crate) fn warn_if_overfull(filter: &RedisFilter) {
     for warning in filter.warnings() {
-        if matches!(
-            warning,
-            Warning::Overfull { .. } | Warning::OverfullGeneration { .. }
-        ) {
-            output::warn(warning);
-        }
-    }
-}
-
-/// Says that this machine's clock is not that of a window, if adding has shown it.
-pub(crate) fn warn_of_clock(filter: &RedisFilter) {
-    for warning in filter.warnings() {
-        if matches!(warning, Warning::Clock { .. }) {
+        if matches!(warning, Warning::Overfull { .. }) {
             output::warn(warning);
         }
     }

@@ -9,7 +9,6 @@ mod growing;
 mod layers;
 mod life;
 mod memory;
-mod optimistic;
 mod parts;
 mod periods;
 mod reading;
@@ -147,7 +146,7 @@ impl<L: Link> Engine<L> {
     async fn create_body(&mut self, growing: Option<GrowingLayer>) -> Result<(), Error> {
         match (growing, self.header.shape()) {
             (Some(first), _) => self.begin_growth(first).await,
-            (None, Shape::Window(shape)) => self.create_window(shape, &[]).await,
+            (None, Shape::Window(_)) => self.create_window().await,
             (None, _) => {
                 let cells = cells_of(&self.header)?;
                 self.bodies = vec![Body::new(cells, &self.name, self.record.generation)];
@@ -363,7 +362,10 @@ impl<L: Link> Engine<L> {
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.header.body_len()
+        match self.window {
+            Some(_) => self.all_chunks().map(|chunk| chunk.len).sum(),
+            None => self.header.body_len(),
+        }
     }
 
     fn gone(&self) -> Error {
@@ -410,13 +412,13 @@ impl<L: Link> Engine<L> {
         self.gone()
     }
 
-    /// The chunks of all bodies, or the ledgers of a window.
+    /// The chunks of all bodies, or the strings of a window.
     fn all_chunks(&self) -> impl Iterator<Item = &Chunk> {
-        let ledgers = self.window.iter().flat_map(|window| &window.chunks);
+        let strings = self.window.iter().flat_map(|window| &window.chunks);
         self.bodies
             .iter()
             .flat_map(|body| &body.chunks)
-            .chain(ledgers)
+            .chain(strings.flatten())
     }
 }
 

@@ -1,302 +1,656 @@
-//! Looking into a window's strings without a script, which costs the servers a
-//! tenth, and setting bits there if nothing has changed since.
+//! Looking into a window's buckets, deciding which keys are new, and changing the
+//! buckets if nobody else has meanwhile.
 //!
-//! The foot of each string has its version, which every step that writes to it
-//! counts up. It is read before the blocks are: if it is the same later, so are
-//! they.
+//! A key goes to the first slot that is free, of its buckets in the order of the
+//! strings. While the newest period stays the same, slots are only ever taken. So
+//! two workers that add one key choose the same slot, or one of them chooses a slot
+//! that was taken since: either way, one of them is refused, and looks again.
 
-use crate::chunks::{FOOT, Foot};
+use crate::body::foot;
+use crate::chunks::{Chunk, FOOT};
 use crate::packed::Packed;
 use crate::request::Request;
-use crate::sliding::{Place, Sliding, read_ledger};
+use crate::sliding::{BUCKET, Bucket, HEAD, Head, LATE, Level, Place, Sliding};
 use redis::Value;
-use std::ops::Range;
-use std::time::Duration;
-use tamis::Moment;
+use std::collections::BTreeMap;
+use tamis::{Moment, Renewal};
 
-/// Sets bits unless something has changed.
-const SCRIPT: &str = include_str!("window_set.lua");
-/// Bits of one step: what one command of a script can have.
-const BITS_PER_COMMAND: usize = 1_500;
-/// Blocks that are at most this many bytes apart are read by one command.
-const GAP: u64 = 256;
-/// And no more than this many.
+/// Changes a chunk unless something has changed.
+const SCRIPT: &str = include_str!("window.lua");
+/// Buckets that lie next to each other are read by one command, up to so many bytes.
 const LONGEST: u64 = 4_096;
-/// What a ledger may hold: more than 64 periods with their ends.
-pub(crate) const LEDGER: u64 = 1 << 13;
-/// A time that is further ahead of the server's than this and a period is wrong.
-const AHEAD: Duration = Duration::from_secs(60);
+/// Keys of a chunk that are decided together: enough to share the cost, few enough
+/// not to hold up other clients of the server.
+pub(crate) const TOGETHER: usize = 1 << 10;
+
+/// A key and when it was seen, if not now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    /// Which of the caller's.
+    pub(crate) key: usize,
+    pub(crate) place: Place,
+    pub(crate) at: Option<i64>,
+}
 
 /// A look into one chunk.
 pub(crate) struct Look {
     pub(crate) chunk: usize,
-    pub(crate) places: Vec<Place>,
-    periods: Vec<i64>,
-    runs: Vec<Run>,
+    pub(crate) keys: Vec<Timed>,
+    adding: bool,
+    /// What the server's clock says.
+    now: i64,
+    /// The first string's, as it was.
+    pub(crate) head: Head,
+    /// The strings, as they will be.
+    strings: Vec<Text>,
+    /// How many there were.
+    were: usize,
+    newest: Option<i64>,
+    cells: BTreeMap<(usize, u64), Cell>,
 }
 
-/// Neighbouring blocks, which one command reads.
-struct Run {
-    first: u64,
-    end: u64,
-    places: Range<usize>,
+/// A string.
+struct Text {
+    level: Level,
+    chunk: Chunk,
+    /// The newest period that was added to it.
+    newest: Option<i64>,
+    made: bool,
+    changed: bool,
 }
 
-/// What a look has shown.
-pub(crate) struct Sight {
-    /// For each place, whether its own period has the key, and whether another has.
-    pub(crate) found: Vec<(bool, bool)>,
-    pub(crate) newest: Option<i64>,
-    ledger: Vec<u8>,
-    /// The strings that count, and their feet.
-    feet: Vec<(i64, Vec<u8>)>,
+/// A bucket as it was, and as it will be.
+struct Cell {
+    seen: Vec<u8>,
+    bucket: Bucket,
+    sets: Vec<Set>,
+    /// Whether its stamps begin anew.
+    moved: bool,
+}
+
+/// An entry that is set for a key.
+struct Set {
+    key: usize,
+    slot: usize,
+    from: u64,
+    to: u64,
 }
 
 /// Why a look has shown nothing.
 pub(crate) enum Blind {
-    /// There are strings of these periods, too.
-    More(Vec<i64>),
+    /// The chunk has so many strings.
+    Strings(usize),
     Missing(String),
     Corrupt,
 }
 
+/// What became of the keys that were added.
+#[derive(Default)]
+pub(crate) struct Decided {
+    /// Keys that were there, or are now, with their periods, and whether they were
+    /// there.
+    pub(crate) keys: Vec<(usize, i64, bool)>,
+    /// Keys that the window has passed.
+    pub(crate) old: Vec<usize>,
+    /// How many were from the future.
+    pub(crate) future: u64,
+    /// Keys whose buckets have to be read first.
+    pub(crate) again: Vec<usize>,
+    /// The keys that each range and each entry of the request is about.
+    pub(crate) changes: Vec<Vec<usize>>,
+    pub(crate) request: Option<Request>,
+    /// Bytes of strings that are to be made.
+    pub(crate) made: u64,
+}
+
 impl Look {
-    /// Looks for keys of one chunk.
-    pub(crate) fn new(window: &Sliding, mut places: Vec<Place>) -> (Self, Request) {
-        places.sort_by_key(|place| place.start);
-        let chunk = places[0].chunk;
-        let oldest = places.iter().map(|place| place.period).min().unwrap_or(0);
-        let periods: Vec<i64> = window.known_from(chunk, oldest - window.generations());
-        let block = window.block_len();
-        let mut runs: Vec<Run> = Vec::new();
-        for (at, place) in places.iter().enumerate() {
-            match runs.last_mut() {
-                Some(run) if place.start <= run.end + GAP && place.start < run.first + LONGEST => {
-                    run.end = place.start + block;
-                    run.places.end = at + 1;
-                }
-                _ => runs.push(Run {
-                    first: place.start,
-                    end: place.start + block,
-                    places: at..at + 1,
-                }),
-            }
-        }
-        let look = Self {
+    /// Looks for keys of one chunk, in their order.
+    pub(crate) fn new(window: &Sliding, chunk: usize, keys: Vec<Timed>, adding: bool) -> Self {
+        let text = |(number, chunk): (usize, &Chunk)| Text {
+            level: window.level(number),
+            chunk: chunk.clone(),
+            newest: None,
+            made: false,
+            changed: false,
+        };
+        let strings: Vec<Text> = window.chunks[chunk].iter().enumerate().map(text).collect();
+        Self {
             chunk,
-            places,
-            periods,
-            runs,
-        };
-        let request = look.request(window);
-        (look, request)
+            keys,
+            adding,
+            now: 0,
+            head: Head {
+                newest: None,
+                further: 0,
+                version: 0,
+            },
+            were: strings.len(),
+            strings,
+            newest: None,
+            cells: BTreeMap::new(),
+        }
     }
 
-    fn request(&self, window: &Sliding) -> Request {
-        let chunk = &window.chunks[self.chunk];
-        let mut commands = Packed::default();
-        let mut get = |key: &str, first: u64, last: u64| {
-            commands.begin(4);
-            commands.text("GETRANGE");
-            commands.text(key);
-            commands.number(first);
-            commands.number(last);
+    /// Reads the heads of all strings and the buckets of the first, a request for
+    /// each: while a slot moves, its keys are not all at one node.
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        let request = |text: &Text| {
+            let Text { level, chunk, .. } = text;
+            let mut commands = Packed::default();
+            let starts = match level.number {
+                0 => self.starts(0),
+                _ => Vec::new(),
+            };
+            get(&mut commands, chunk, 0, HEAD);
+            get(&mut commands, chunk, chunk.len, FOOT + 1);
+            commands.begin(1);
+            commands.text("TIME");
+            let bytes = read(&mut commands, chunk, level, &starts);
+            Request::packed(chunk.slot, commands).answered_with(bytes)
         };
-        get(&chunk.key, 0, LEDGER);
-        let strings: Vec<String> = (self.periods.iter())
-            .map(|period| window.string(self.chunk, *period))
-            .collect();
-        for string in &strings {
-            get(string, chunk.len, chunk.stored());
-        }
-        for string in &strings {
-            for run in &self.runs {
-                get(string, run.first, run.end - 1);
-            }
-        }
-        commands.begin(1);
-        commands.text("TIME");
-        let lines: u64 = self.runs.iter().map(|run| run.end - run.first).sum();
-        let bytes = LEDGER + (lines + FOOT) * strings.len() as u64;
-        Request::packed(chunk.slot, commands).answered_with(bytes)
+        self.strings.iter().map(request).collect()
     }
 
-    /// What the answer shows. A clock that is ahead of the server's is not
-    /// believed, if the periods are our clock's.
-    pub(crate) fn see(
-        &self,
-        window: &Sliding,
-        answer: &[Value],
-        clock: bool,
-    ) -> Result<Sight, Blind> {
-        let bytes = |value: &Value| match value {
-            Value::BulkString(bytes) => Some(bytes.clone()),
-            _ => None,
-        };
-        let missing = |key: &str| Blind::Missing(key.to_owned());
-        let Some((Some(ledger), [rest @ .., time])) =
-            (answer.split_first()).map(|(ledger, rest)| (bytes(ledger), rest))
-        else {
-            return Err(Blind::Corrupt);
-        };
-        let Some(list) = read_ledger(&ledger) else {
-            return Err(missing(&window.chunks[self.chunk].key));
-        };
-        let listed: Vec<i64> = list.into_iter().map(|(period, _)| period).collect();
-        let newest = listed.iter().copied().max();
-        let belief = Belief::new(window, newest, time).filter(|_| clock);
-        let oldest = self.oldest(window, belief, newest);
-        let counts = |period: &i64| oldest.is_none_or(|oldest| *period >= oldest);
-        let more: Vec<i64> = (listed.iter().copied())
-            .filter(|period| counts(period) && !self.periods.contains(period))
+    /// The buckets of a string that the keys have there, in order.
+    fn starts(&self, level: usize) -> Vec<u64> {
+        let level = self.strings[level].level;
+        let mut starts: Vec<u64> = (self.keys.iter())
+            .map(|timed| level.start(&timed.place))
             .collect();
-        if !more.is_empty() {
-            return Err(Blind::More(more));
-        }
-        let (feet, blocks) = rest
-            .split_at_checked(self.periods.len())
-            .ok_or(Blind::Corrupt)?;
-        let mut sight = Sight {
-            found: vec![(false, false); self.places.len()],
-            newest,
-            ledger,
-            feet: Vec::new(),
-        };
-        for (i, (period, foot)) in self.periods.iter().zip(feet).enumerate() {
-            if !listed.contains(period) || !counts(period) {
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// Takes in what was read.
+    pub(crate) fn see(&mut self, window: &Sliding, answers: &[Vec<Value>]) -> Result<(), Blind> {
+        for (number, answer) in answers.iter().enumerate() {
+            let key = self.strings[number].chunk.key.clone();
+            let missing = || Blind::Missing(key.clone());
+            let [Value::BulkString(head), end, time, buckets @ ..] = &answer[..] else {
+                return Err(Blind::Corrupt);
+            };
+            foot(end).ok_or_else(missing)?;
+            let head = Head::decode(head).ok_or_else(missing)?;
+            self.strings[number].newest = head.newest;
+            if number > 0 {
                 continue;
             }
-            let runs = blocks.get(i * self.runs.len()..(i + 1) * self.runs.len());
-            let foot = bytes(foot).filter(|foot| Foot::decode(foot).is_some());
-            let there =
-                runs.is_some_and(|runs| self.find(window, *period, runs, belief, &mut sight));
-            match foot.filter(|_| there) {
-                Some(foot) => sight.feet.push((*period, foot)),
-                None => return Err(missing(&window.string(self.chunk, *period))),
+            if head.further + 1 != self.were {
+                return Err(Blind::Strings(head.further + 1));
             }
+            (self.head, self.newest) = (head, head.newest);
+            let (seconds, micros): (i64, i64) =
+                redis::from_redis_value(time.clone()).map_err(|_| Blind::Corrupt)?;
+            let now = seconds.saturating_mul(1_000_000).saturating_add(micros);
+            self.now = window.period_of(Moment::from_micros(now));
+            self.keep(0, &self.starts(0), buckets).ok_or_else(missing)?;
         }
-        Ok(sight)
+        Ok(())
     }
 
-    /// The oldest period that counts for any of the keys, if not all do.
-    fn oldest(&self, window: &Sliding, belief: Option<Belief>, newest: Option<i64>) -> Option<i64> {
-        let asked = self.places.iter().map(|place| asked(place, belief)).min();
-        let asked = asked.map(|asked| asked - window.generations());
-        // One more is kept than the window holds.
-        asked.max(newest.map(|newest| newest - window.generations() - 1))
-    }
-
-    /// Notes which keys a period's blocks have; whether all blocks are there.
-    fn find(
-        &self,
-        window: &Sliding,
-        period: i64,
-        answers: &[Value],
-        belief: Option<Belief>,
-        sight: &mut Sight,
-    ) -> bool {
-        for (run, answer) in self.runs.iter().zip(answers) {
-            let bytes = match answer {
-                Value::BulkString(bytes) if bytes.len() as u64 == run.end - run.first => bytes,
-                _ => return false,
+    /// Keeps buckets that were read; `None` if they are not all there.
+    fn keep(&mut self, number: usize, starts: &[u64], answers: &[Value]) -> Option<()> {
+        let level = self.strings[number].level;
+        let mut answers = answers.iter();
+        for run in runs(&level, starts) {
+            let Some(Value::BulkString(bytes)) = answers.next() else {
+                return None;
             };
-            for i in run.places.clone() {
-                let place = &self.places[i];
-                let asked = asked(place, belief);
-                let block = &bytes[(place.start - run.first) as usize..];
-                if period >= asked - window.generations() && place.is_in(block) {
-                    let (own, other) = &mut sight.found[i];
-                    *(if period == place.period { own } else { other }) = true;
+            for (start, bytes) in run.iter().zip(bytes.chunks(level.bucket as usize)) {
+                if bytes.len() as u64 != level.bucket {
+                    return None;
                 }
+                let cell = Cell {
+                    seen: bytes.to_vec(),
+                    bucket: Bucket::new(level, bytes.to_vec()),
+                    sets: Vec::new(),
+                    moved: false,
+                };
+                self.cells.insert((number, *start), cell);
             }
         }
-        true
+        Some(())
     }
 
-    /// The steps that set the bits of these places, if nothing has changed since
-    /// the look; each with which of them it is about.
-    pub(crate) fn sets(
-        &self,
-        window: &Sliding,
-        sight: &Sight,
-        places: &[usize],
-    ) -> Vec<(Request, Vec<usize>)> {
-        let Some(first) = places.first() else {
-            return Vec::new();
+    /// The buckets of a further string that may be needed: of keys whose bucket
+    /// before is full, or was.
+    fn wanted(&self, window: &Sliding, number: usize) -> Vec<u64> {
+        let (before, level) = (self.strings[number - 1].level, self.strings[number].level);
+        let kept = self.head.newest.map(|newest| kept(window, newest));
+        let mut hits = BTreeMap::<u64, usize>::new();
+        for timed in &self.keys {
+            *hits.entry(before.start(&timed.place)).or_default() += 1;
+        }
+        let needs = |start: u64| {
+            let bucket = &self.cells.get(&(number - 1, start))?.bucket;
+            let full = self.adding && bucket.free(kept.unwrap_or(i64::MAX)).1 < hits[&start];
+            Some(bucket.over() > 0 || full)
         };
-        let bits = self.places[*first].bits.len() / 2;
-        let some = places.chunks((BITS_PER_COMMAND / bits).max(1));
-        some.map(|some| (self.set(window, sight, some), some.to_vec()))
-            .collect()
+        let places = self.keys.iter().map(|timed| &timed.place);
+        let mut starts: Vec<u64> = places
+            .filter(|place| needs(before.start(place)) == Some(true))
+            .map(|place| level.start(place))
+            .collect();
+        starts.sort_unstable();
+        starts.dedup();
+        starts
     }
 
-    fn set(&self, window: &Sliding, sight: &Sight, places: &[usize]) -> Request {
-        let chunk = &window.chunks[self.chunk];
-        let own = self.places[places[0]].period;
-        let others = || sight.feet.iter().filter(|(period, _)| *period != own);
-        let keys = 2 + others().count();
-        let bits: usize = places.iter().map(|i| self.places[*i].bits.len() / 2).sum();
-        let mut command = Packed::default();
-        command.begin(3 + keys + keys + bits);
-        command.text("EVAL");
-        command.text(SCRIPT);
-        command.number(keys as u64);
-        command.text(&chunk.key);
-        command.text(window.string(self.chunk, own));
-        for (period, _) in others() {
-            command.text(window.string(self.chunk, *period));
-        }
-        command.text(&sight.ledger);
-        command.number(chunk.len);
-        for (_, foot) in others() {
-            command.text(foot);
-        }
-        for i in places {
-            let place = &self.places[*i];
-            for [byte, bit] in place.bits.as_chunks::<2>().0 {
-                command.number((place.start + u64::from(*byte)) * 8 + u64::from(*bit));
-            }
-        }
-        Request::packed(chunk.slot, command)
+    /// Reads buckets of a further string, if any may be needed.
+    pub(crate) fn next(&self, window: &Sliding, number: usize) -> Option<Request> {
+        let text = self.strings.get(number)?;
+        let starts = self.wanted(window, number);
+        let mut commands = Packed::default();
+        let bytes = read(&mut commands, &text.chunk, &text.level, &starts);
+        (bytes > 0).then(|| Request::packed(text.chunk.slot, commands).answered_with(bytes))
     }
-}
 
-/// Which of a step's keys were new, each of so many bits; `None` if something has
-/// changed.
-pub(crate) fn set_new(answer: &[Value], keys: usize, bits: usize) -> Option<Vec<bool>> {
-    let [Value::Array(values)] = answer else {
-        return None;
-    };
-    let values = values.get(..keys * bits)?;
-    let new = |bits: &[Value]| bits.contains(&Value::Int(0));
-    Some(values.chunks(bits).map(new).collect())
-}
+    /// Takes in what was read.
+    pub(crate) fn see_next(
+        &mut self,
+        window: &Sliding,
+        number: usize,
+        answer: &[Value],
+    ) -> Result<(), Blind> {
+        let starts = self.wanted(window, number);
+        let key = self.strings[number].chunk.key.clone();
+        (self.keep(number, &starts, answer)).ok_or(Blind::Missing(key))
+    }
 
-/// What is believed of a clock.
-#[derive(Clone, Copy)]
-struct Belief {
-    /// The latest period that it may claim by the server's time.
-    most: i64,
-    /// Which counts instead of a later one.
-    instead: i64,
-}
-
-impl Belief {
-    fn new(window: &Sliding, newest: Option<i64>, time: &Value) -> Option<Self> {
-        let (seconds, micros): (i64, i64) = redis::from_redis_value(time.clone()).ok()?;
-        let now = Moment::from_micros(seconds.saturating_mul(1_000_000).saturating_add(micros));
-        let current = window.period_of(now);
-        Some(Self {
-            most: window.period_of(now + window.step() + AHEAD),
-            instead: newest.map_or(current, |newest| newest.max(current)),
+    /// Whether each key was seen in the window that ends at its time.
+    pub(crate) fn ask(&self, window: &Sliding) -> impl Iterator<Item = (usize, bool)> {
+        self.keys.iter().map(|timed| {
+            let oldest = timed.at.unwrap_or(self.now) - window.generations();
+            let found = self.find(&timed.place, oldest);
+            (timed.key, matches!(found, Some(Some(_))))
         })
     }
+
+    /// The string and the slot of a key that was seen in this period or later;
+    /// `None` if a bucket was not read.
+    fn find(&self, place: &Place, oldest: i64) -> Option<Option<(usize, usize)>> {
+        for (number, text) in self.strings.iter().enumerate() {
+            let Some(bucket) = self.bucket(number, place) else {
+                // Nothing was written to it yet.
+                return text.made.then_some(None);
+            };
+            if let Some(slot) = bucket.find(text.level.entry(place), oldest) {
+                return Some(Some((number, slot)));
+            }
+            if bucket.over_at().is_none_or(|over| over < oldest) {
+                break;
+            }
+        }
+        Some(None)
+    }
+
+    fn bucket(&self, number: usize, place: &Place) -> Option<&Bucket> {
+        let start = self.strings[number].level.start(place);
+        self.cells.get(&(number, start)).map(|cell| &cell.bucket)
+    }
+
+    /// The bucket of a key as one whose stamps reach the newest period.
+    fn ready(&mut self, number: usize, place: &Place, newest: i64, kept: i64) -> Option<&mut Cell> {
+        let text = &self.strings[number];
+        let (level, start) = (text.level, text.level.start(place));
+        if text.made {
+            let empty = || vec![0; level.bucket as usize];
+            self.cells.entry((number, start)).or_insert_with(|| Cell {
+                seen: empty(),
+                bucket: Bucket::new(level, empty()),
+                sets: Vec::new(),
+                moved: false,
+            });
+        }
+        let cell = self.cells.get_mut(&(number, start))?;
+        if cell.bucket.is_fresh() {
+            cell.bucket.set_base(kept);
+        } else if cell.bucket.is_outgrown(newest) {
+            cell.bucket.move_to(kept);
+            cell.moved = true;
+        }
+        Some(cell)
+    }
+
+    /// Decides which keys are new, one after the other. A time in the future is
+    /// taken for the newest period, or for this one.
+    pub(crate) fn decide(&mut self, window: &Sliding, instead: Option<i64>) -> Decided {
+        let mut decided = Decided::default();
+        for (i, timed) in self.keys.clone().iter().enumerate() {
+            let future = timed.at.is_some_and(|at| at > self.now + 1);
+            let at = match timed.at {
+                Some(_) if future => self.newest.or(instead).unwrap_or(self.now),
+                Some(at) => at,
+                // A clock that went back does not bring the window back.
+                None => self.newest.unwrap_or(self.now).max(self.now),
+            };
+            if self
+                .newest
+                .is_some_and(|newest| at < newest - window.generations())
+            {
+                decided.old.push(timed.key);
+                continue;
+            }
+            self.advance(window, at);
+            let Some(found) = self.add(window, timed, at) else {
+                // In their order, and so all behind it, too.
+                decided.again = self.keys[i..].iter().map(|timed| timed.key).collect();
+                break;
+            };
+            decided.future += u64::from(future);
+            decided.keys.push((timed.key, at, found));
+        }
+        decided
+    }
+
+    /// Lets the window reach a period. Strings that have nothing left go.
+    fn advance(&mut self, window: &Sliding, at: i64) {
+        if self.newest.is_some_and(|newest| at <= newest) {
+            return;
+        }
+        self.newest = Some(at);
+        let kept = kept(window, at);
+        let over = |text: &Text| text.newest.is_none_or(|newest| newest < kept);
+        while self.strings.len() > 1 && self.strings.last().is_some_and(over) {
+            self.strings.pop();
+        }
+        let left = self.strings.len();
+        self.cells.retain(|(number, _), _| *number < left);
+    }
+
+    /// Adds a key, or renews it; whether it was there. `None` if a bucket was not
+    /// read.
+    fn add(&mut self, window: &Sliding, timed: &Timed, at: i64) -> Option<bool> {
+        let (oldest, place) = (at - window.generations(), &timed.place);
+        let newest = self.newest.unwrap_or(at);
+        let kept = kept(window, newest);
+        let found = self.find(place, oldest)?;
+        if let Some((number, slot)) = found {
+            let bucket = self.bucket(number, place)?;
+            let quiet = window.options().renewed() == Renewal::Quiet;
+            if !quiet || bucket.period_of(bucket.entry(slot)) >= Some(at) {
+                return Some(true);
+            }
+            for before in 0..=number {
+                self.ready(before, place, newest, kept)?;
+            }
+            let entry = self.strings[number].level.entry(place);
+            // Only late keys find what is gone by now.
+            if let Some(slot) = self.bucket(number, place)?.find(entry, oldest) {
+                self.set(number, slot, timed, at)?;
+                return Some(true);
+            }
+        }
+        for number in 0.. {
+            if number == self.strings.len() {
+                self.strings.push(Text {
+                    level: window.level(number),
+                    chunk: window.string(self.chunk, number),
+                    newest: None,
+                    made: true,
+                    changed: true,
+                });
+            }
+            let bucket = &self.ready(number, place, newest, kept)?.bucket;
+            if let (Some(slot), _) = bucket.free(kept) {
+                self.set(number, slot, timed, at)?;
+                break;
+            }
+        }
+        Some(found.is_some())
+    }
+
+    /// Sets a key's entry. The buckets before, which had no room, show that.
+    fn set(&mut self, number: usize, slot: usize, timed: &Timed, at: i64) -> Option<()> {
+        for before in 0..=number {
+            let level = self.strings[before].level;
+            self.strings[before].changed = true;
+            let cell = self.cells.get_mut(&(before, level.start(&timed.place)))?;
+            let stamp = cell.bucket.stamp_of(at);
+            if before < number {
+                cell.bucket.raise_over(stamp as u8);
+                continue;
+            }
+            let (from, to) = (cell.bucket.entry(slot), level.entry(&timed.place) | stamp);
+            cell.bucket.set(slot, to);
+            let key = timed.key;
+            cell.sets.push(Set {
+                key,
+                slot,
+                from,
+                to,
+            });
+        }
+        self.strings[number].newest = self.newest;
+        Some(())
+    }
+
+    /// The request that makes what was decided true, unless others have changed
+    /// something; none if nothing has to change.
+    pub(crate) fn request(&self, window: &Sliding, decided: &mut Decided, replicated: bool) {
+        let after = Head {
+            newest: self.newest,
+            further: self.strings.len() - 1,
+            version: 0,
+        };
+        let still = after.encode() == self.head.encode();
+        if still && !replicated && !self.strings.iter().any(|text| text.changed) {
+            return;
+        }
+        let count = self.strings.len().max(self.were);
+        let mut arguments = Arguments::default();
+        arguments.add(self.head.encode());
+        arguments.add(after.encode());
+        for number in 0..count {
+            let chunk = window.string(self.chunk, number);
+            arguments.number(chunk.stored());
+            arguments.add(match self.strings.get(number) {
+                None => "drop",
+                Some(text) if text.made => {
+                    decided.made += chunk.stored();
+                    "make"
+                }
+                Some(_) => "keep",
+            });
+        }
+        for number in 0..count {
+            self.write_changes(number, &mut arguments, &mut decided.changes);
+        }
+        let first = &self.strings[0].chunk;
+        let mut command = Packed::default();
+        command.begin(3 + count + arguments.count);
+        command.text("EVAL");
+        command.text(SCRIPT);
+        command.number(count as u64);
+        for number in 0..count {
+            command.text(&window.string(self.chunk, number).key);
+        }
+        command.raw(&arguments.packed.bytes);
+        decided.request = Some(Request {
+            replicated,
+            ..Request::packed(first.slot, command)
+        });
+    }
+
+    /// What is to change in a string.
+    fn write_changes(&self, number: usize, to: &mut Arguments, changes: &mut Vec<Vec<usize>>) {
+        let own = Head {
+            newest: self.newest,
+            further: 0,
+            version: 0,
+        };
+        let text = self.strings.get(number);
+        let level = text.map(|text| text.level);
+        match text {
+            Some(text) if text.changed && number > 0 => to.add(own.encode()),
+            _ => to.add(""),
+        }
+        to.add(format!("u{}", level.map_or(8, |level| 8 * level.entry)));
+        let cells = || self.cells.range((number, 0)..(number + 1, 0));
+        let moved: Vec<_> = cells().filter(|(_, cell)| cell.moved).collect();
+        let kept: Vec<_> = cells().filter(|(_, cell)| !cell.moved).collect();
+        to.number(moved.len() as u64);
+        for ((_, start), cell) in moved {
+            to.number(*start);
+            to.add(&cell.seen);
+            to.add(&cell.bucket.bytes);
+            changes.push(cell.sets.iter().map(|set| set.key).collect());
+        }
+        let differs = |from: usize, until: usize| {
+            move |((_, start), cell): &(&(usize, u64), &Cell)| {
+                let differs = cell.seen[from..until] != cell.bucket.bytes[from..until];
+                differs.then(|| (*start, cell.bucket.clone()))
+            }
+        };
+        let raised: Vec<_> = kept
+            .iter()
+            .filter_map(differs(BUCKET - 1, BUCKET))
+            .collect();
+        to.number(raised.len() as u64);
+        for (start, bucket) in raised {
+            to.number(start + BUCKET as u64 - 1);
+            to.add([bucket.over()]);
+        }
+        let begun: Vec<_> = kept.iter().filter_map(differs(0, BUCKET - 1)).collect();
+        to.number(begun.len() as u64);
+        for (start, bucket) in begun {
+            to.add("i48");
+            to.number(start * 8);
+            to.add(bucket.base().to_string());
+        }
+        to.number(kept.iter().map(|(_, cell)| cell.sets.len() as u64).sum());
+        for ((_, start), cell) in kept {
+            for set in &cell.sets {
+                let entry = level.map_or(1, |level| level.entry);
+                to.number((start + (BUCKET + set.slot * entry) as u64) * 8);
+                to.add((set.to.cast_signed() - set.from.cast_signed()).to_string());
+                to.number(set.to);
+                changes.push(vec![set.key]);
+            }
+        }
+    }
 }
 
-/// The period that a key is asked for.
-fn asked(place: &Place, belief: Option<Belief>) -> i64 {
-    match belief {
-        Some(Belief { most, instead }) if place.period > most => instead,
-        _ => place.period,
+/// Arguments of a command, which are counted.
+#[derive(Default)]
+struct Arguments {
+    packed: Packed,
+    count: usize,
+}
+
+impl Arguments {
+    fn add(&mut self, text: impl AsRef<[u8]>) {
+        self.count += 1;
+        self.packed.text(text);
+    }
+
+    fn number(&mut self, number: u64) {
+        self.count += 1;
+        self.packed.number(number);
+    }
+}
+
+/// What was seen before this period makes room.
+fn kept(window: &Sliding, newest: i64) -> i64 {
+    newest - window.generations() - LATE
+}
+
+fn get(commands: &mut Packed, chunk: &Chunk, first: u64, bytes: u64) {
+    commands.begin(4);
+    commands.text("GETRANGE");
+    commands.text(&chunk.key);
+    commands.number(first);
+    commands.number(first + bytes - 1);
+}
+
+/// Buckets that one command reads.
+fn runs<'a>(level: &Level, starts: &'a [u64]) -> impl Iterator<Item = &'a [u64]> {
+    let bucket = level.bucket;
+    (starts.chunk_by(move |a, b| a + bucket == *b))
+        .flat_map(move |run| run.chunks((LONGEST / bucket).max(1) as usize))
+}
+
+/// Reads buckets; how many bytes.
+fn read(commands: &mut Packed, chunk: &Chunk, level: &Level, starts: &[u64]) -> u64 {
+    for run in runs(level, starts) {
+        get(commands, chunk, run[0], level.bucket * run.len() as u64);
+    }
+    level.bucket * starts.len() as u64
+}
+
+/// The version of a chunk that was changed, and which changes others had come
+/// before; `None` if it was not changed.
+pub(crate) fn changed(answer: &[Value]) -> Option<(u64, Vec<usize>)> {
+    let value = answer.first()?.clone();
+    redis::from_redis_value(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use tamis::raw::Header;
+    use tamis::{Hasher, Plan, Span, WindowOptions};
+
+    fn window(keys: u64, rate: f64) -> Sliding {
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
+        let plan = Plan::window(&options, keys, rate).unwrap();
+        let mut window = Sliding::of(&Header::of_plan(&plan, Hasher::default())).unwrap();
+        window.extend(window.firsts("seen", 9, 0..u64::MAX));
+        window
+    }
+
+    /// A look into a chunk that has nothing yet.
+    fn empty(window: &Sliding, keys: std::ops::Range<u64>, at: i64) -> Look {
+        let timed = |key: u64| Timed {
+            key: key as usize,
+            place: window.place(Hasher::default().hash(&key.to_le_bytes())),
+            at: Some(at),
+        };
+        let mut look = Look::new(window, 0, keys.map(timed).collect(), true);
+        look.now = 1 << 40;
+        look.strings[0].made = true;
+        look
+    }
+
+    /// However many keys come at once, all are found, and as few others as promised.
+    #[test]
+    fn a_burst_keeps_the_rate() {
+        for rate in [0.05, 0.01] {
+            let window = window(2_000, rate);
+            for times in [1, 8, 40] {
+                let mut look = empty(&window, 0..2_000 * times, 7);
+                let decided = look.decide(&window, None);
+                let lost = decided.keys.iter().filter(|(.., found)| *found).count();
+                let total = 2_000.0 * times as f64;
+                assert!(lost as f64 <= rate * total, "{lost} of {total}");
+                assert!(
+                    look.keys
+                        .iter()
+                        .all(|key| matches!(look.find(&key.place, 7), Some(Some(_))))
+                );
+                let foreign = empty(&window, 1_000_000..1_100_000, 7).keys;
+                let find = |timed: &&Timed| matches!(look.find(&timed.place, 7), Some(Some(_)));
+                let found = foreign.iter().filter(find).count();
+                assert!((found as f64) < 1.05 * rate * 1e5, "{found} at {times}");
+            }
+        }
+    }
+
+    /// What is over makes room again, and strings that were made for a peak go.
+    #[test]
+    fn a_peak_leaves_nothing() {
+        let window = window(2_000, 0.01);
+        let mut look = empty(&window, 0..16_000, 0);
+        look.decide(&window, None);
+        assert!(look.strings.len() > 3);
+        for period in 1..60u64 {
+            let keys = 100_000 + period * 200..100_000 + (period + 1) * 200;
+            look.keys = empty(&window, keys, period as i64).keys;
+            let decided = look.decide(&window, None);
+            assert_eq!(decided.keys.len(), 200);
+        }
+        assert!(look.strings.len() <= 2, "{}", look.strings.len());
     }
 }

@@ -1,142 +1,196 @@
-//! Which commands ask and change a window, and what their answers mean.
+//! How a window lies in strings, and where its keys are.
 //!
 //! A window's generations are called periods here: a filter's generation is the
-//! number that tells it from others of its name. Each period is a body of its
-//! own, cut into chunks like any other, and chunk `i` of every period is in the
-//! same slot: the strings `NAME:{generation.i.j}:pPERIOD`, which expire by
-//! themselves, and next to them their ledger, `NAME:{generation.i.j}`. The ledger
-//! has `PERIOD:END ` of each string that was made, the time in milliseconds
-//! when it ends, and then a foot like every chunk. What it lists and is not
-//! there is lost; what it does not list was never made, or is over.
+//! number that tells it from others of its name. A key is in one chunk, whose first
+//! string is `NAME:{generation.i.j}`. It begins with a head of 16 bytes:
+//!
+//! | bytes | |
+//! | ---: | --- |
+//! | 6 | the newest period that was added to |
+//! | 1 | 1 once there is one |
+//! | 1 | how many further strings there are: `NAME:{generation.i.j}:p1` and so on |
+//! | 6 | the version, which every change counts up |
+//! | 2 | zero |
+//!
+//! Then come buckets, and a foot like every chunk's. A bucket has 7 bytes and so
+//! many slots, in each an entry: a fingerprint, and in the lowest bits a stamp.
+//!
+//! | bytes | |
+//! | ---: | --- |
+//! | 6 | the period of stamp 1 |
+//! | 1 | the stamp of the latest key that the bucket had no room for, or 0 |
+//!
+//! All numbers are big-endian. An entry whose period has left the window is free,
+//! so that room belongs to the window, however its keys come. A key that finds its
+//! bucket full is in a bucket of the next string, whose entries are a byte longer:
+//! together, all strings keep the rate. Strings behind the first are made when a
+//! bucket is full, and dropped when all that they have is over.
 
-use crate::chunks::{CHUNK_LINES, Chunk, FOOT, Foot, LINE};
-use crate::packed::Packed;
-use crate::request::Request;
-use redis::Value;
-use std::collections::BTreeSet;
+use crate::Error;
+use crate::chunks::{CHUNK_LINES, Chunk, LINE, chunks};
 use std::ops::Range;
-use std::time::Duration;
-use tamis::raw::WindowShape;
-use tamis::{Hash, Moment, Renewal, Span};
+use tamis::raw::{Header, Shape};
+use tamis::{Hash, Kind, Moment, Span, WindowOptions};
 
-/// Asks and adds, in one step on the server.
-const SCRIPT: &str = include_str!("window.lua");
-/// Blocks that one step reads: enough to share its cost, few enough not to hold
-/// up other clients of the server.
-const BLOCKS_PER_COMMAND: usize = 512;
-/// Strings outlive the window by another window, but by no more than this.
-const LONGEST_SLACK: Duration = Duration::from_secs(24 * 3_600);
-/// No moment is in a period further from 1970, and no sum of two overflows.
-const FURTHEST: i64 = 1 << 60;
-/// Arguments before the periods.
-const FIXED: usize = 11;
+/// Bytes at the beginning of a string.
+pub(crate) const HEAD: u64 = 16;
+/// Bytes at the beginning of a bucket.
+pub(crate) const BUCKET: usize = 7;
+/// Most bytes of a bucket: reading more costs the server more.
+const LONGEST_BUCKET: u64 = 511;
+/// Fewer slots would seldom be full all at once.
+const FEWEST_SLOTS: u64 = 24;
+/// Most bytes of an entry of a first string. Scripts compute with 53 bits.
+const WIDEST: u64 = 6;
+/// By how many standard deviations more keys fit in a bucket than are planned for
+/// it. The others, one in a thousand, are in the second string.
+const SPARE: f64 = 2.3;
+/// The second string has a sixteenth of the room, and later ones double it, but
+/// have no more than this many times the first's.
+const LARGEST: u64 = 16;
+/// Periods that are kept beyond the window: for keys, and times, that are late.
+pub(crate) const LATE: i64 = 2;
+/// No period is further from 1970; six bytes hold twice as many.
+const FURTHEST: i64 = 1 << 46;
 
 /// A window, and where it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Sliding {
-    shape: WindowShape,
+    options: WindowOptions,
     /// What a period lasts, in microseconds.
     step: i64,
-    /// One for each chunk of a period, with the key of its ledger.
-    pub(crate) chunks: Vec<Chunk>,
-    /// For each of them, the periods that have strings, as far as we know.
-    known: Vec<BTreeSet<i64>>,
+    /// Bits of an entry that are its stamp.
+    stamp_bits: u32,
+    slots: u64,
+    /// Bytes of an entry in a first string.
+    width: u64,
+    /// Of each first string.
+    buckets: u64,
+    /// How many chunks there are.
+    pub(crate) count: u64,
+    /// For each chunk its strings, as far as we know.
+    pub(crate) chunks: Vec<Vec<Chunk>>,
+    /// The highest version of each that we have seen.
+    pub(crate) versions: Vec<u64>,
     /// The newest of all periods that we have heard of.
     pub(crate) newest: Option<i64>,
 }
 
-/// How keys are added.
+/// The geometry of a chunk's first string, or of a further one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct How {
-    /// Whether the periods are those of our clock, or of times that were given.
-    pub(crate) clock: bool,
-    pub(crate) replicated: bool,
+pub(crate) struct Level {
+    pub(crate) number: usize,
+    buckets: u64,
+    /// Bytes of an entry, and of a bucket.
+    pub(crate) entry: usize,
+    pub(crate) bucket: u64,
+    pub(crate) stamp_bits: u32,
 }
 
-/// A batch of steps: each request is about some keys in one chunk. Behind them
-/// may be others, which the caller has added.
-#[derive(Default)]
-pub(crate) struct Steps {
-    pub(crate) requests: Vec<Request>,
-    spans: Vec<About>,
-}
-
-/// What a step is about.
-#[derive(Debug)]
-pub(crate) struct About {
-    pub(crate) chunk: usize,
-    pub(crate) period: i64,
-    pub(crate) keys: Vec<u32>,
-}
-
-/// What a step is answered with.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Answers {
-        /// The period that counted.
-        period: i64,
-        newest: i64,
-        new: Vec<bool>,
-    },
-    /// The window has passed the period: nothing was added.
-    Old {
-        newest: i64,
-    },
-    /// There are strings of these periods, too.
-    More(Vec<i64>),
-    Missing(String),
-}
-
-/// Where a key is.
+/// Where a key is, in whichever string.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// Which of the caller's.
-    pub(crate) key: u32,
     pub(crate) chunk: usize,
-    pub(crate) period: i64,
-    /// Where its block begins.
-    pub(crate) start: u64,
-    /// Its bits there: of each the byte, and its number as Redis counts, from the
-    /// most significant.
-    pub(crate) bits: Vec<u8>,
+    /// Chooses its buckets.
+    number: u32,
+    /// Its fingerprints are the highest bits.
+    bits: u64,
 }
 
-impl Place {
-    /// Whether a block, and what may be behind it, has the key.
-    pub(crate) fn is_in(&self, block: &[u8]) -> bool {
-        let bits = self.bits.as_chunks::<2>().0;
-        let set = |[byte, bit]: &[u8; 2]| {
-            let byte = block.get(usize::from(*byte)).copied().unwrap_or(0);
-            byte >> (7 - bit) & 1 == 1
-        };
-        bits.iter().all(set)
+impl Level {
+    /// Bytes without the foot.
+    pub(crate) const fn len(&self) -> u64 {
+        HEAD + self.buckets * self.bucket
+    }
+
+    pub(crate) const fn buckets(&self) -> u64 {
+        self.buckets
+    }
+
+    /// Where the bucket of a key begins: another in each string.
+    pub(crate) const fn start(&self, place: &Place) -> u64 {
+        let odd = (2 * self.number as u32 + 1).wrapping_mul(0x9E37_79B1);
+        let number = place.number.wrapping_mul(odd) as u64;
+        HEAD + ((number * self.buckets) >> 32) * self.bucket
+    }
+
+    /// The entry of a key, without its stamp.
+    pub(crate) const fn entry(&self, place: &Place) -> u64 {
+        (place.bits >> (64 - 8 * self.entry as u32)) >> self.stamp_bits << self.stamp_bits
+    }
+
+    /// How many random keys one entry is taken for.
+    fn rate(&self) -> f64 {
+        (-f64::from(8 * self.entry as u32 - self.stamp_bits)).exp2()
     }
 }
 
 impl Sliding {
-    /// `None` if the window has no clock.
-    pub(crate) fn new(shape: WindowShape, chunks: Vec<Chunk>) -> Option<Self> {
-        let Span::Time(step) = shape.options().band() else {
-            return None;
+    /// The window of a header, without its chunks; an error if strings can't keep it.
+    pub(crate) fn of(header: &Header) -> Result<Self, Error> {
+        let Shape::Window(shape) = header.shape() else {
+            return Err(not_a_window(header.shape().kind()));
         };
-        Some(Self {
-            shape,
-            step: i64::try_from(step.as_micros()).ok()?,
-            known: vec![BTreeSet::new(); chunks.len()],
-            chunks,
+        let options = shape.options();
+        let Span::Time(step) = options.band() else {
+            return Err(by_keys());
+        };
+        let generations = u64::from(options.generation_count());
+        let stamp_bits = (generations + 8).next_power_of_two().ilog2();
+        // Further strings add a 256th each.
+        let most = |width: u64| {
+            let each = (-f64::from(8 * width as u32 - stamp_bits)).exp2();
+            (header.rate() / each / 1.05) as u64
+        };
+        let width = (2..WIDEST).find(|width| most(*width) >= FEWEST_SLOTS);
+        let width = width.unwrap_or(WIDEST);
+        let slots = most(width).min((LONGEST_BUCKET - BUCKET as u64) / width);
+        if slots < 4 {
+            return Err(Error::Filter(tamis::Error::Parameter {
+                what: "rate of a window in Redis",
+                expected: "at least 1e-11",
+                got: header.rate().to_string(),
+            }));
+        }
+        // Those of the span, and of the period that is being filled.
+        let keys = header.capacity() as f64 * (1.0 + 1.0 / generations as f64);
+        let mean = ((slots as f64 + SPARE * SPARE / 4.0).sqrt() - SPARE / 2.0).powi(2);
+        let all = (keys / mean).ceil().max(1.0) as u64;
+        let bucket = BUCKET as u64 + slots * width;
+        let count = all.div_ceil((CHUNK_LINES * LINE - HEAD) / bucket);
+        Ok(Self {
+            options,
+            step: step.as_micros() as i64,
+            stamp_bits,
+            slots,
+            width,
+            buckets: all.div_ceil(count),
+            count,
+            chunks: Vec::new(),
+            versions: Vec::new(),
             newest: None,
         })
     }
 
-    pub(crate) const fn shape(&self) -> &WindowShape {
-        &self.shape
+    pub(crate) const fn options(&self) -> &WindowOptions {
+        &self.options
     }
 
     pub(crate) fn generations(&self) -> i64 {
-        self.shape.options().generation_count().into()
+        self.options.generation_count().into()
     }
 
-    pub(crate) const fn period_of(&self, at: Moment) -> i64 {
-        at.micros().div_euclid(self.step)
+    const fn slots(&self) -> usize {
+        self.slots as usize
+    }
+
+    /// The slots of all first strings.
+    pub(crate) const fn all_slots(&self) -> u64 {
+        self.slots * self.buckets * self.count
+    }
+
+    pub(crate) fn period_of(&self, at: Moment) -> i64 {
+        (at.micros().div_euclid(self.step)).clamp(-FURTHEST, FURTHEST)
     }
 
     /// When a period begins.
@@ -144,325 +198,339 @@ impl Sliding {
         Moment::from_micros(period.saturating_mul(self.step))
     }
 
-    /// What a period lasts.
-    pub(crate) const fn step(&self) -> Duration {
-        Duration::from_micros(self.step.cast_unsigned())
+    /// The lines of all first strings.
+    pub(crate) fn lines(&self) -> u64 {
+        (self.count * self.level(0).len()).div_ceil(LINE)
     }
 
-    /// The key of a period's string.
-    pub(crate) fn string(&self, chunk: usize, period: i64) -> String {
-        format!("{}:p{period}", self.chunks[chunk].key)
-    }
-
-    /// The oldest period that counts as of the newest.
-    pub(crate) fn oldest(&self) -> Option<i64> {
-        self.newest.map(|newest| newest - self.generations())
-    }
-
-    /// When a period's string ends that is made now, in milliseconds since 1970.
-    pub(crate) fn end_of(&self, period: i64, now: Moment) -> u64 {
-        let over = self.start_of(period + 1).max(now + self.step()) + self.life();
-        (over.micros() / 1_000).max(1).cast_unsigned()
-    }
-
-    /// How many of a window's keys one generation is made for.
-    pub(crate) fn share_of(&self, capacity: u64) -> u64 {
-        let generations = self.shape.options().generation_count();
-        capacity.div_ceil(generations.into())
-    }
-
-    /// Learns what ledgers list, by chunk, and forgets what they don't.
-    pub(crate) fn hear_of(&mut self, listed: impl Iterator<Item = (usize, i64)>) {
-        self.known.iter_mut().for_each(BTreeSet::clear);
-        for (chunk, period) in listed {
-            self.known[chunk].insert(period);
-            self.newest = self.newest.max(Some(period));
+    pub(crate) fn level(&self, number: usize) -> Level {
+        let further = number as u64;
+        let entry = self.width as usize + usize::from(number > 0);
+        Level {
+            number,
+            buckets: match further {
+                0 => self.buckets,
+                1 => self.buckets.div_ceil(16),
+                _ => self.buckets * (1u64 << (further - 2).min(60)).min(LARGEST),
+            },
+            entry,
+            bucket: (BUCKET + self.slots() * entry) as u64,
+            stamp_bits: self.stamp_bits,
         }
     }
 
-    /// The periods from `oldest` on that have a string in this chunk, as far as we
-    /// know.
-    pub(crate) fn known_from(&self, chunk: usize, oldest: i64) -> Vec<i64> {
-        self.known[chunk].range(oldest..).copied().collect()
+    /// The first strings of some chunks.
+    pub(crate) fn firsts(&self, name: &str, generation: u64, which: Range<u64>) -> Vec<Chunk> {
+        let len = self.level(0).len();
+        chunks(name, generation, self.lines(), which)
+            .map(|chunk| Chunk { len, ..chunk })
+            .collect()
     }
 
-    /// Bytes of a block.
-    pub(crate) const fn block_len(&self) -> u64 {
-        self.shape.block() as u64 * 8
+    /// Adds the chunks of these first strings.
+    pub(crate) fn extend(&mut self, firsts: Vec<Chunk>) {
+        let count = self.chunks.len() + firsts.len();
+        self.chunks
+            .extend(firsts.into_iter().map(|first| vec![first]));
+        self.versions.resize(count, 0);
     }
 
-    /// Learns of periods of a chunk.
-    pub(crate) fn learn(&mut self, chunk: usize, periods: impl IntoIterator<Item = i64>) {
-        self.known[chunk].extend(periods);
-    }
-
-    /// Hears of a period, and forgets those that are over.
-    pub(crate) fn pass(&mut self, newest: i64) {
-        if self.newest.is_none_or(|known| known < newest) {
-            self.newest = Some(newest);
-            let oldest = newest - self.generations() - 1;
-            for known in &mut self.known {
-                known.retain(|period| *period >= oldest);
-            }
+    /// A string of a chunk.
+    pub(crate) fn string(&self, chunk: usize, level: usize) -> Chunk {
+        let first = &self.chunks[chunk][0];
+        match level {
+            0 => first.clone(),
+            _ => Chunk {
+                key: format!("{}:p{level}", first.key),
+                slot: first.slot,
+                len: self.level(level).len(),
+            },
         }
     }
 
-    /// How long a string outlives its period: the window, and once more, for
-    /// clocks that differ and for times that lag behind them.
-    fn life(&self) -> Duration {
-        let window = self.step() * self.shape.options().generation_count();
-        window + window.min(LONGEST_SLACK)
-    }
-
-    pub(crate) fn place(&self, key: u32, hash: Hash, period: i64) -> Place {
-        let (row, words) = self.shape.block_of(hash);
-        let at = row * self.block_len();
-        let mut bits = Vec::with_capacity(64);
-        for (first, word) in (0..).step_by(8).zip(words) {
-            let mut left = word;
-            while left != 0 {
-                let bit = left.trailing_zeros() as u8;
-                bits.extend([first + bit / 8, 7 - bit % 8]);
-                left &= left - 1;
-            }
-        }
-        Place {
-            key,
-            chunk: (at / (CHUNK_LINES * LINE)) as usize,
-            period,
-            start: at % (CHUNK_LINES * LINE),
-            bits,
-        }
-    }
-
-    /// The steps for some keys, each with its period. Keys of one chunk are added
-    /// in their order: of equal keys the first is new. `all` are the periods that
-    /// earlier steps may have started.
-    pub(crate) fn steps<'a>(
-        &self,
-        keys: impl Iterator<Item = (u32, &'a Hash, i64)>,
-        all: &BTreeSet<i64>,
-        how: How,
-    ) -> Steps {
-        let mut places: Vec<Place> = keys
-            .map(|(key, hash, period)| self.place(key, *hash, period))
+    /// Learns how many strings a chunk has.
+    pub(crate) fn learn(&mut self, chunk: usize, strings: usize) {
+        let known: Vec<Chunk> = (0..strings)
+            .map(|level| self.string(chunk, level))
             .collect();
-        places.sort_by_key(|place| place.chunk);
-        let mut steps = Steps::default();
-        let alike = |a: &Place, b: &Place| a.chunk == b.chunk && a.period == b.period;
-        let together = (BLOCKS_PER_COMMAND / self.shape.columns()).max(1);
-        for same in places.chunk_by(alike) {
-            for some in same.chunks(together) {
-                steps.requests.push(self.step_for(some, all, how));
-                steps.spans.push(About {
-                    chunk: some[0].chunk,
-                    period: some[0].period,
-                    keys: some.iter().map(|place| place.key).collect(),
-                });
-            }
-        }
-        steps
+        self.chunks[chunk] = known;
     }
 
-    fn step_for(&self, places: &[Place], all: &BTreeSet<i64>, how: How) -> Request {
-        let (index, period) = (places[0].chunk, places[0].period);
-        let chunk = &self.chunks[index];
-        let mut periods = self.known[index].clone();
-        // Those that a ledger may list beside this one.
-        let near = self.generations();
-        periods.extend(all.range(period - 2 * near - 1..=period + near));
-        let mut command = Packed::default();
-        let arguments = 3 + 1 + periods.len() + FIXED + periods.len() + 2 * places.len();
-        command.begin(arguments);
-        command.text("EVAL");
-        command.text(SCRIPT);
-        command.number(1 + periods.len() as u64);
-        command.text(&chunk.key);
-        for period in &periods {
-            command.text(self.string(index, *period));
+    /// Hears of a period.
+    pub(crate) fn pass(&mut self, newest: Option<i64>) {
+        self.newest = self.newest.max(newest);
+    }
+
+    pub(crate) fn place(&self, hash: Hash) -> Place {
+        let hash = hash.as_u128();
+        let high = (hash >> 64) as u64;
+        Place {
+            chunk: ((u128::from(high) * u128::from(self.count)) >> 64) as usize,
+            number: high as u32,
+            bits: hash as u64,
         }
-        let options = self.shape.options();
-        command.text(period.to_string());
-        command.text(if how.clock { "clock" } else { "given" });
-        command.text(match options.renewed() {
-            Renewal::Quiet => "quiet",
-            Renewal::Within => "within",
-        });
-        command.number(how.replicated.into());
-        command.number(options.generation_count().into());
-        command.number(self.step.cast_unsigned());
-        command.number(self.life().as_millis() as u64);
-        command.number(chunk.len);
-        command.number(self.block_len());
-        command.text(Foot::Open.encode());
-        command.number(periods.len() as u64);
-        for period in &periods {
-            command.text(period.to_string());
-        }
-        for place in places {
-            command.number(place.start);
-            command.text(&place.bits);
-        }
-        Request {
-            replicated: how.replicated,
-            ..Request::packed(chunk.slot, command)
-        }
+    }
+
+    /// The rate, where buckets of each string have so many live entries on average.
+    pub(crate) fn rate_of(&self, live: &[f64]) -> f64 {
+        let rates = (0..)
+            .zip(live)
+            .map(|(level, live)| live * self.level(level).rate());
+        rates.sum::<f64>().min(1.0)
     }
 }
 
-impl Steps {
-    /// How many requests are about keys.
-    pub(crate) const fn own(&self) -> usize {
-        self.spans.len()
-    }
+/// The head of a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) newest: Option<i64>,
+    /// How many strings are behind it.
+    pub(crate) further: usize,
+    pub(crate) version: u64,
+}
 
-    /// What a request is about; none for one that the caller has added.
-    pub(crate) fn about(&self, request: usize) -> Option<&About> {
-        self.spans.get(request)
-    }
-
-    /// All keys.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = u32> {
-        self.spans.iter().flat_map(|span| &span.keys).copied()
-    }
-
-    /// The answer to a request about keys; `None` if it is none.
-    pub(crate) fn hear(&self, request: usize, answer: &[Value]) -> Option<Heard> {
-        let [Value::Array(values)] = answer else {
-            return None;
-        };
-        let (first, rest) = values.split_first()?;
-        let numbers = || rest.iter().map(period).collect::<Option<Vec<_>>>();
-        Some(match (text(first)?, rest) {
-            ("missing", [key]) => Heard::Missing(text(key)?.to_owned()),
-            ("more", _) => Heard::More(numbers()?),
-            ("old", [newest]) => Heard::Old {
-                newest: period(newest)?,
-            },
-            (_, [newest, new @ ..]) if new.len() == self.spans.get(request)?.keys.len() => {
-                Heard::Answers {
-                    period: period(first)?,
-                    newest: period(newest)?,
-                    new: new.iter().map(|new| *new == Value::Int(1)).collect(),
-                }
-            }
-            _ => return None,
+impl Head {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let head = bytes.first_chunk::<{ HEAD as usize }>()?;
+        Some(Self {
+            newest: (head[6] == 1).then(|| signed(&head[..6])),
+            further: head[7].into(),
+            version: number(&head[8..14]),
         })
     }
-}
 
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::BulkString(bytes) => str::from_utf8(bytes).ok(),
-        _ => None,
+    /// All but the version.
+    pub(crate) fn encode(&self) -> [u8; 8] {
+        let mut head = [0; 8];
+        if let Some(newest) = self.newest {
+            head[..6].copy_from_slice(&newest.to_be_bytes()[2..]);
+            head[6] = 1;
+        }
+        head[7] = self.further as u8;
+        head
     }
 }
 
-fn period(value: &Value) -> Option<i64> {
-    sound(text(value)?)
+pub(crate) fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 
-/// The number of a period, of those that moments have.
-fn sound(text: &str) -> Option<i64> {
-    let period: i64 = text.parse().ok()?;
-    (-FURTHEST..=FURTHEST).contains(&period).then_some(period)
+fn signed(bytes: &[u8]) -> i64 {
+    (number(bytes) << 16).cast_signed() >> 16
 }
 
-/// The periods that a ledger lists, and when their strings end, in milliseconds;
-/// `None` if that is no ledger.
-pub(crate) fn read_ledger(ledger: &[u8]) -> Option<Vec<(i64, u64)>> {
-    let (list, foot) = ledger.split_at_checked(ledger.len().checked_sub(FOOT as usize)?)?;
-    Foot::decode(foot)?;
-    let entry = |entry: &str| {
-        let (period, end) = entry.split_once(':')?;
-        Some((sound(period)?, end.parse().ok()?))
-    };
-    let entries = str::from_utf8(list).ok()?.split_terminator(' ');
-    entries.map(entry).collect()
+/// A bucket of a string.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket {
+    level: Level,
+    pub(crate) bytes: Vec<u8>,
 }
 
-/// The lines of a period.
-pub(crate) fn lines_of(shape: &WindowShape) -> u64 {
-    (shape.rows() * shape.block() as u64 * 8).div_ceil(LINE)
+impl Bucket {
+    pub(crate) const fn new(level: Level, bytes: Vec<u8>) -> Self {
+        Self { level, bytes }
+    }
+
+    /// The period of stamp 1.
+    pub(crate) fn base(&self) -> i64 {
+        signed(&self.bytes[..6])
+    }
+
+    pub(crate) fn set_base(&mut self, base: i64) {
+        self.bytes[..6].copy_from_slice(&base.to_be_bytes()[2..]);
+    }
+
+    /// The stamp of the latest key that had no room.
+    pub(crate) fn over(&self) -> u8 {
+        self.bytes[6]
+    }
+
+    /// The period of that key.
+    pub(crate) fn over_at(&self) -> Option<i64> {
+        (self.over() > 0).then(|| self.base() + i64::from(self.over()) - 1)
+    }
+
+    pub(crate) fn raise_over(&mut self, stamp: u8) {
+        self.bytes[6] = self.bytes[6].max(stamp);
+    }
+
+    /// Whether nothing was ever written to it.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.bytes[6] == 0 && self.entries().all(|entry| entry == 0)
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = u64> {
+        self.bytes[BUCKET..].chunks(self.level.entry).map(number)
+    }
+
+    /// The period of an entry; `None` if there is none.
+    pub(crate) fn period_of(&self, entry: u64) -> Option<i64> {
+        let stamp = entry & ((1 << self.level.stamp_bits) - 1);
+        (stamp > 0).then(|| self.base() + stamp as i64 - 1)
+    }
+
+    /// The stamp of a period.
+    pub(crate) fn stamp_of(&self, period: i64) -> u64 {
+        (period - self.base() + 1) as u64
+    }
+
+    /// Whether a period is too late for a stamp.
+    pub(crate) fn is_outgrown(&self, period: i64) -> bool {
+        period - self.base() + 1 >= 1 << self.level.stamp_bits
+    }
+
+    /// The slot of an entry of this fingerprint, seen in this period or later.
+    pub(crate) fn find(&self, fingerprint: u64, oldest: i64) -> Option<usize> {
+        let bits = self.level.stamp_bits;
+        self.entries().position(|entry| {
+            entry >> bits == fingerprint >> bits
+                && self.period_of(entry).is_some_and(|period| period >= oldest)
+        })
+    }
+
+    /// The first slot that is free once all before a period is over, and how many
+    /// are.
+    pub(crate) fn free(&self, kept: i64) -> (Option<usize>, usize) {
+        let is_free = |entry: u64| self.period_of(entry).is_none_or(|period| period < kept);
+        let mut free = (0..)
+            .zip(self.entries())
+            .filter(|(_, entry)| is_free(*entry));
+        let first = free.next().map(|(slot, _)| slot);
+        (first, usize::from(first.is_some()) + free.count())
+    }
+
+    pub(crate) fn entry(&self, slot: usize) -> u64 {
+        let at = BUCKET + slot * self.level.entry;
+        number(&self.bytes[at..at + self.level.entry])
+    }
+
+    pub(crate) fn set(&mut self, slot: usize, entry: u64) {
+        let at = BUCKET + slot * self.level.entry;
+        let bytes = entry.to_be_bytes();
+        self.bytes[at..at + self.level.entry].copy_from_slice(&bytes[8 - self.level.entry..]);
+    }
+
+    /// Lets stamps begin with a later period, and drops what was before.
+    pub(crate) fn move_to(&mut self, base: i64) {
+        let by = base - self.base();
+        let over = i64::from(self.over()) - by;
+        for slot in 0..(self.bytes.len() - BUCKET) / self.level.entry {
+            let entry = self.entry(slot);
+            let kept = self.period_of(entry).is_some_and(|period| period >= base);
+            self.set(slot, if kept { entry - by as u64 } else { 0 });
+        }
+        self.bytes[6] = over.max(0) as u8;
+        self.set_base(base);
+    }
 }
 
-/// Chunks whose ledgers, and all strings these list, are asked together.
-pub(crate) fn pages(chunks: usize, together: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..chunks)
-        .step_by(together)
-        .map(move |start| start..(start + together).min(chunks))
+fn not_a_window(kind: Kind) -> Error {
+    Error::Filter(tamis::Error::Unable {
+        kind,
+        what: "asked for generations",
+        instead: "they have no generations; create a window",
+    })
+}
+
+/// A window that counts keys has no clock that servers could share.
+fn by_keys() -> Error {
+    Error::Filter(tamis::Error::Unable {
+        kind: Kind::Window,
+        what: "kept in Redis if they span a number of keys",
+        instead: "nodes of a cluster don't count together; use a window of time there",
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis::raw::Shape;
-    use tamis::{Hasher, Plan, WindowOptions};
+    use std::time::Duration;
+    use tamis::{Hasher, Plan};
 
-    fn window(keys: u64, rate: f64) -> Sliding {
-        let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
-        let Shape::Window(shape) = Plan::window(&options, keys, rate).unwrap().shape() else {
-            panic!("a window")
-        };
-        let chunks = crate::chunks::chunks("seen", 9, lines_of(&shape), 0..u64::MAX);
-        Sliding::new(shape, chunks.collect()).unwrap()
+    fn window(keys: u64, rate: f64, generations: u32) -> Sliding {
+        let span = Span::Time(Duration::from_secs(80));
+        let options = WindowOptions::new(span).generations(generations);
+        let plan = Plan::window(&options, keys, rate).unwrap();
+        let mut window = Sliding::of(&Header::of_plan(&plan, Hasher::default())).unwrap();
+        window.extend(window.firsts("seen", 9, 0..u64::MAX));
+        window
     }
 
+    /// Whatever the rate and the generations, a full bucket keeps the rate, and
+    /// every key has its place.
     #[test]
-    fn a_ledger_is_what_was_written() {
-        let foot = Foot::Open.encode();
-        let ledger = |list: &str| read_ledger(&[list.as_bytes(), &foot].concat());
-        assert_eq!(ledger(""), Some(vec![]));
-        let two = vec![(-5, 7), (12, 1_700_000_000_000)];
-        assert_eq!(ledger("-5:7 12:1700000000000 "), Some(two));
-        for list in [
-            "x",
-            "5",
-            "5:",
-            ":5 ",
-            "5:6  ",
-            "9223372036854775807:1 ",
-            "5:-1 ",
-        ] {
-            assert_eq!(ledger(list), None, "{list:?}");
-        }
-        for len in 0..foot.len() {
-            assert_eq!(read_ledger(&foot[..len]), None);
-        }
-    }
-
-    /// Every block lies in one chunk, and a key's bits are the shape's.
-    #[test]
-    fn places_are_blocks_of_a_chunk() {
-        for (keys, rate) in [(1_000, 0.05), (10_000_000, 0.01), (2_000_000, 1e-6)] {
-            let window = window(keys, rate);
-            for key in 0..2_000u32 {
-                let hash = Hasher::default().hash(&key.to_le_bytes());
-                let place = window.place(key, hash, 3);
-                let chunk = &window.chunks[place.chunk];
-                assert!(place.start + window.block_len() <= chunk.len);
-                let (row, words) = window.shape.block_of(hash);
-                let at = place.chunk as u64 * CHUNK_LINES * LINE + place.start;
-                assert_eq!(at, row * window.block_len());
-                let block: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                assert!(place.is_in(&block));
-                let byte = usize::from(place.bits[0]);
-                let mut less = block.clone();
-                less[byte] &= !(0x80 >> place.bits[1]);
-                assert!(!place.is_in(&less));
+    fn full_buckets_keep_the_rate() {
+        for rate in [0.3, 0.01, 1e-3, 1e-4, 1e-6, 1e-10] {
+            for generations in [1, 8, 24, 62] {
+                let window = window(1_000_000, rate, generations);
+                let full = [window.slots() as f64; 9];
+                assert!(window.rate_of(&full) <= rate, "{rate} {generations}");
+                let live = i64::from(generations) + LATE + 2;
+                assert!(live < 1 << window.stamp_bits, "stamps to spare");
+                for level in (0..9).map(|level| window.level(level)) {
+                    assert!(level.entry <= 7);
+                    for key in 0..200u32 {
+                        let place = window.place(Hasher::default().hash(&key.to_le_bytes()));
+                        assert!(level.start(&place) + level.bucket <= level.len());
+                        let stamp = (1 << level.stamp_bits) - 1;
+                        assert_eq!(level.entry(&place) & stamp, 0);
+                    }
+                }
             }
         }
     }
 
-    /// A string outlives what may be asked of it, whenever it is made.
     #[test]
-    fn strings_outlive_the_window() {
-        let window = window(1_000, 0.01);
-        let (step, now) = (10_000, Moment::from_secs(1_000));
-        assert_eq!(window.period_of(now), 100);
-        for (period, from) in [(100, 1_010_000), (105, 1_060_000), (7, 1_000_000 + step)] {
-            assert_eq!(window.end_of(period, now), from + 2 * 80_000);
+    fn chunks_are_strings_of_one_size() {
+        for keys in [1, 1_000, 3_000_000, 50_000_000] {
+            let window = window(keys, 1e-4, 8);
+            assert_eq!(window.chunks.len() as u64, window.count);
+            let len = window.level(0).len();
+            assert!(len <= CHUNK_LINES * LINE);
+            assert!(window.chunks.iter().all(|strings| strings[0].len == len));
         }
-        assert_eq!(window.period_of(Moment::from_micros(-1)), -1);
+    }
+
+    #[test]
+    fn a_head_is_what_was_written() {
+        for newest in [None, Some(0), Some(-FURTHEST), Some(FURTHEST)] {
+            let head = Head {
+                newest,
+                further: 3,
+                version: 0,
+            };
+            let bytes = [head.encode(), [0; 8]].concat();
+            assert_eq!(Head::decode(&bytes), Some(head));
+        }
+        assert_eq!(Head::decode(&[0; 15]), None);
+    }
+
+    /// Entries keep their periods when stamps begin anew, and those that are over
+    /// go, whatever the pause was.
+    #[test]
+    fn stamps_begin_anew() {
+        let window = window(1_000, 0.01, 8);
+        let level = window.level(1);
+        for pause in 0..40 {
+            let empty = vec![0; level.bucket as usize];
+            let mut bucket = Bucket::new(level, empty);
+            assert!(bucket.is_fresh());
+            bucket.set_base(-3);
+            for (slot, period) in [-3, 0, 7, 11].into_iter().enumerate() {
+                let stamp = bucket.stamp_of(period);
+                bucket.set(slot, (slot as u64 + 1) << level.stamp_bits | stamp);
+            }
+            bucket.raise_over(bucket.stamp_of(7) as u8);
+            bucket.move_to(-3 + pause);
+            for (slot, period) in [-3, 0, 7, 11].into_iter().enumerate() {
+                let entry = bucket.entry(slot);
+                let expected = (period >= -3 + pause).then_some(period);
+                assert_eq!(bucket.period_of(entry), expected);
+                let found = bucket.find((slot as u64 + 1) << level.stamp_bits, period);
+                assert_eq!(found, expected.map(|_| slot));
+            }
+            assert_eq!(bucket.over_at(), (pause <= 10).then_some(7));
+            assert_eq!(bucket.is_fresh(), pause > 14);
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::info;
 use std::fmt;
-use std::time::Duration;
 
 /// Something that the user of a filter should know. Nothing is wrong yet.
 ///
@@ -31,22 +30,6 @@ pub enum Warning {
         keys: u64,
         /// The number of keys that it was made for.
         capacity: u64,
-    },
-    /// The newest generation of a window holds more keys than it was made for.
-    OverfullGeneration {
-        /// The estimated number of keys.
-        keys: u64,
-        /// The number of keys that it was made for.
-        capacity: u64,
-    },
-    /// This machine's clock differs from the others'. Keys were taken as of the
-    /// newest generation of the window, so nothing is lost.
-    Clock {
-        /// The filter.
-        name: String,
-        /// How far it is behind, in generations' lengths; zero if it is ahead of
-        /// the server's.
-        behind: Duration,
     },
 }
 
@@ -80,22 +63,6 @@ impl fmt::Display for Warning {
                 "the filter holds about {keys} keys but was made for {capacity}: its rate is above \
                  the promised one, and rises; create a larger filter, or a growing one, and add \
                  the keys again"
-            ),
-            Self::OverfullGeneration { keys, capacity } => write!(
-                f,
-                "the newest generation of the window holds about {keys} keys but was made for \
-                 {capacity}: its rate is above the promised one until it is over; create a window \
-                 for more keys"
-            ),
-            Self::Clock { name, behind } if behind.is_zero() => write!(
-                f,
-                "{name}: this machine's clock is ahead of the server's; keys were taken as of the \
-                 server's time: set the clock"
-            ),
-            Self::Clock { name, behind } => write!(
-                f,
-                "{name}: this machine's clock is about {behind:?} behind the window; keys were \
-                 taken as of its newest generation: set the clock"
             ),
         }
     }

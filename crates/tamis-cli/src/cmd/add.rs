@@ -1,6 +1,6 @@
 use crate::about::About;
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull, warn_of_clock};
+use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{Timely, claim, window_of, with_keys};
@@ -127,7 +127,6 @@ fn finish(report: Report) -> Result<Exit> {
 fn finish_window(filter: &RedisFilter, report: Report, args: &Args) -> Result<Exit> {
     summarise(&report, args);
     warn_if_overfull(filter);
-    warn_of_clock(filter);
     let stats = filter.stats();
     let odd = Odd {
         too_old: stats.too_old_keys,

@@ -365,7 +365,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);
-    let (plan, in_module) = match &args.filter {
+    let (plan, bytes) = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
             match args.force {
@@ -397,8 +397,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             if let Some(time) = args.ttl {
                 filter.expire_in(time).map_err(in_redis(at))?;
             }
-            let module = filter.module_layout();
-            (plan, module.map(|_| filter.bytes()))
+            let own = filter.module_layout().is_some() || plan.kind() == Kind::Window;
+            (plan, own.then(|| filter.bytes()))
         }
     };
     say!(
@@ -407,8 +407,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         plan.kind(),
         human::counted(plan.keys(), "key"),
         human::rate(plan.promise()),
-        human::size(in_module.unwrap_or(plan.bytes())),
-        in_module.map_or(plan.bits_per_key(), |bytes| {
+        human::size(bytes.unwrap_or(plan.bytes())),
+        bytes.map_or(plan.bits_per_key(), |bytes| {
             bytes as f64 * 8.0 / plan.keys() as f64
         }),
     );

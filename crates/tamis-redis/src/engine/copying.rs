@@ -1,5 +1,6 @@
 //! Whole filters: up to Redis and down from it, united, cleared, counted.
 
+use super::periods::not_copied;
 use super::{CHUNK_WINDOW, Engine, cells_of, growing, random};
 use crate::body::{Body, Cells, foot};
 use crate::chunks::{Chunk, Foot, bytes_of};
@@ -34,16 +35,15 @@ impl<L: Link> Engine<L> {
         options: &Options,
     ) -> Result<Self, Error> {
         let header = filter.sealed_header();
+        if filter.kind() == Kind::Window {
+            return Err(not_copied());
+        }
         let mut this = Self::begin(wire, at, header, options).await?;
         let sent = this.send_bodies(&filter.body()).await;
         this.finish_creation(sent).await
     }
 
     async fn send_bodies<W: Word>(&mut self, parts: &[&[W]]) -> Result<(), Error> {
-        if let Shape::Window(shape) = self.header.shape() {
-            let parts = Self::parts_of(&shape, parts[0])?;
-            return self.create_window(shape, &parts).await;
-        }
         let Shape::Growing(shape) = self.header.shape() else {
             let cells = cells_of(&self.header)?;
             let body = Body::new(cells, &self.name, self.record.generation);
@@ -121,8 +121,8 @@ impl<L: Link> Engine<L> {
     /// Copies the filter to memory.
     pub(crate) async fn download(&mut self) -> Result<AnyFilter, Error> {
         self.load_layers().await?;
-        if let Shape::Window(shape) = self.header.shape() {
-            return Ok(self.download_window(shape).await?.finish()?);
+        if self.window.is_some() {
+            return Err(not_copied());
         }
         let mut draft = Draft::new(&self.header)?;
         let mut start = 0;
@@ -174,7 +174,7 @@ impl<L: Link> Engine<L> {
                 "together their layers would exceed the promised rate; \
                  add the keys of one to the other",
             ),
-            Kind::Window => Some("copy both to files and unite these"),
+            Kind::Window => Some("add the keys of one to the other, with their times"),
             _ => None,
         };
         if let Some(instead) = instead {
@@ -257,8 +257,8 @@ impl<L: Link> Engine<L> {
                 .await?;
         }
         if let Some(window) = &self.window {
-            let ledgers = window.chunks.clone();
-            self.drop_periods("clearing the filter", &ledgers, true)
+            let firsts: Vec<Chunk> = window.chunks.iter().map(|s| s[0].clone()).collect();
+            self.drop_strings("clearing the filter", &firsts, true)
                 .await?;
         }
         if let Some(growth) = &mut self.growth {
@@ -347,9 +347,8 @@ impl<L: Link> Engine<L> {
     /// small, else a sample.
     pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
         self.load_layers().await?;
-        if let Shape::Window(shape) = self.header.shape() {
-            let generations = self.generations().await?.into_iter();
-            return Ok(shape.rate_of(generations.map(|each| each.keys as f64)));
+        if self.window.is_some() {
+            return self.window_rate().await;
         }
         let mut misses = 1.0;
         for number in 0..self.bodies.len() {

@@ -1,11 +1,9 @@
 //! Whether a filter holds more keys than it was made for.
 
 use super::Engine;
-use super::reading::number;
 use crate::Error;
 use crate::body::Cells;
 use crate::link::Link;
-use crate::request::Request;
 use crate::warning::Warning;
 
 /// Chunks whose bits are counted to estimate the number of keys.
@@ -34,33 +32,21 @@ pub(super) const fn is_overfull(keys: u64, capacity: u64) -> bool {
 }
 
 impl<L: Link> Engine<L> {
-    /// The keys that the body which is being filled is made for.
-    pub(super) fn capacity_now(&self) -> u64 {
-        let capacity = self.header.capacity();
-        (self.window.as_ref()).map_or(capacity, |window| window.share_of(capacity))
-    }
-
-    /// The most keys that the filter holds if it is not overfull: those of a
-    /// window's span, and of the generation that is being filled.
+    /// The most keys that the filter holds if it is not overfull. A window takes
+    /// more room instead.
     pub(super) fn most_keys(&self) -> u64 {
-        let more = self.window.as_ref().map_or(0, |_| self.capacity_now());
-        self.header.capacity().saturating_add(more)
+        match self.window {
+            Some(_) => u64::MAX,
+            None => self.header.capacity(),
+        }
     }
 
     /// Warns, once, if the filter holds more than it was made for.
     pub(super) async fn look_at_fill(&mut self) {
         let mark = self.memory.mark;
-        let known = |warning: &Warning| {
-            matches!(
-                warning,
-                Warning::Overfull { .. } | Warning::OverfullGeneration { .. }
-            )
-        };
+        let known = |warning: &Warning| matches!(warning, Warning::Overfull { .. });
         if self.growth.is_some() || mark <= self.fill.look_at || self.warnings.iter().any(known) {
             return;
-        }
-        if self.window.is_some() {
-            return self.look_at_period().await;
         }
         let capacity = self.header.capacity();
         // If it can't be known now, then another time.
@@ -72,40 +58,6 @@ impl<L: Link> Engine<L> {
         }
         let least = (capacity / SHARE).max(1);
         self.fill.look_at = mark + capacity.saturating_sub(keys).max(least);
-    }
-
-    /// The same for the newest generation of a window.
-    async fn look_at_period(&mut self) {
-        let Some(window) = &self.window else {
-            return;
-        };
-        let capacity = self.capacity_now();
-        let (Some(newest), some) = (window.newest, window.chunks.len().min(COUNTED)) else {
-            return;
-        };
-        let count = |i: usize| {
-            let ones = command!(
-                "BITCOUNT",
-                window.string(i, newest),
-                0,
-                window.chunks[i].len - 1
-            );
-            Request::new(window.chunks[i].slot, &[ones])
-        };
-        let shape = *window.shape();
-        let counted: u64 = window.chunks[..some].iter().map(|chunk| chunk.len).sum();
-        let requests = (0..some).map(count).collect();
-        let Ok(answers) = self.wire.ask("counting the keys", requests).await else {
-            return;
-        };
-        let ones = answers.iter().flatten().filter_map(number).sum::<u64>();
-        let ones = ones as f64 * shape.part_len() as f64 / counted as f64;
-        let keys = shape.keys_from_ones(ones as u64).round() as u64;
-        if is_overfull(keys, capacity) {
-            self.warnings
-                .push(Warning::OverfullGeneration { keys, capacity });
-        }
-        self.fill.look_at = self.memory.mark + (capacity / SHARE).max(1);
     }
 
     /// The number of keys by a few chunks: keys are spread over all of them.

@@ -161,7 +161,7 @@ impl<L: Link> Engine<L> {
     /// Learns of all layers.
     pub(super) async fn load_layers(&mut self) -> Result<(), Error> {
         if self.record.header.shape().kind() != tamis::Kind::Growing {
-            return Ok(());
+            return self.load_window().await.map(drop);
         }
         let mut looked_at = 0;
         loop {

@@ -57,13 +57,6 @@ impl<L: Link> Engine<L> {
         };
         self.on_all_parts("expiring the filter", |key| live_for(key, Some(left)))
             .await?;
-        // A window's strings end by themselves, if that is sooner.
-        let most = (left + GRACE).as_millis() as u64;
-        self.on_periods("expiring the filter", |key, end| {
-            let own = command!("PEXPIREAT", key, end);
-            vec![own, command!("PEXPIRE", key, most, "LT")]
-        })
-        .await?;
         self.look_for_dangers().await
     }
 
@@ -75,9 +68,6 @@ impl<L: Link> Engine<L> {
     }
 
     async fn expires(&mut self) -> Result<bool, Error> {
-        if self.window.is_some() {
-            return Ok(true);
-        }
         match self.time_to_live().await {
             // Just now.
             Err(Error::Gone { .. }) => Ok(true),
@@ -91,10 +81,6 @@ impl<L: Link> Engine<L> {
         // The record last: until then the filter ends as a whole.
         self.on_all_parts("persisting the filter", |key| command!("PERSIST", key))
             .await?;
-        self.on_periods("persisting the filter", |key, end| {
-            vec![command!("PEXPIREAT", key, end)]
-        })
-        .await?;
         let persist = "redis.call('PERSIST', KEYS[1]) return 1";
         self.if_ours("persisting the filter", persist, &[], &[])
             .await
@@ -315,7 +301,7 @@ impl<L: Link> Engine<L> {
             let chunks = self.remains(lines, generation).await?;
             for last in chunks.rchunks(TOGETHER) {
                 if self.kind() == Kind::Window {
-                    self.drop_periods(ACTION, last, false).await?;
+                    self.drop_strings(ACTION, last, false).await?;
                 } else {
                     unlink_chunks(&mut self.wire, last).await?;
                 }

@@ -109,12 +109,12 @@ impl<L: Link> Engine<L> {
             }
         }
         self.is_cleared().await?;
-        self.fill.is_known(mark.is_some(), self.capacity_now());
+        self.fill.is_known(mark.is_some(), self.capacity());
         self.memory.connections = self.stats().connections;
         Ok(())
     }
 
-    fn lost(&mut self, reason: String) -> Error {
+    pub(super) fn lost(&mut self, reason: String) -> Error {
         self.memory.lost = Some(reason.clone());
         Error::RolledBack {
             name: self.name.clone(),
@@ -215,6 +215,7 @@ impl<L: Link> Engine<L> {
         let answer = self.ask_home("accepting the loss", command).await?;
         let request = self.testify(number(&answer).unwrap_or(0), "accept");
         self.wire.ask("accepting the loss", vec![request]).await?;
+        self.forget_versions().await?;
         self.expire_witness().await
     }
 

@@ -19,7 +19,7 @@ impl<L: Link> Engine<L> {
     pub(super) async fn find_bodies(&mut self) -> Result<(), Error> {
         match self.header.shape() {
             Shape::Growing(_) => return self.load_layers().await,
-            Shape::Window(shape) => return self.find_window(shape).await,
+            Shape::Window(_) => return self.find_window().await,
             _ => {}
         }
         let cells = cells_of(&self.header)?;

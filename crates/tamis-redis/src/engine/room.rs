@@ -2,13 +2,12 @@
 //! full refuses writes of all its clients, so nothing is begun that can't be
 //! finished.
 
-use super::periods::by_keys;
 use super::{Engine, LOOK_AGAIN, cells_of};
 use crate::Error;
 use crate::chunks::chunks;
 use crate::info;
 use crate::link::Link;
-use crate::sliding;
+use crate::sliding::Sliding;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::raw::{Header, Shape};
@@ -51,12 +50,11 @@ const fn allocated(bytes: u64) -> u64 {
     bytes.next_multiple_of(if step == 0 { 1 } else { step }) + BESIDE
 }
 
-/// The lines of a header's body, or of a window's for each of its generations.
+/// The lines of a header's body.
 pub(super) fn lines_of(header: &Header) -> Result<u64, Error> {
     match header.shape() {
         Shape::Growing(shape) => Ok(shape.lines().saturating_sub(1)),
-        Shape::Window(shape) if shape.is_by_keys() => Err(by_keys()),
-        Shape::Window(shape) => Ok(sliding::lines_of(&shape)),
+        Shape::Window(_) => Ok(Sliding::of(header)?.lines()),
         _ => Ok(cells_of(header)?.lines()),
     }
 }
@@ -70,11 +68,7 @@ impl<L: Link> Engine<L> {
     /// The bodies that a filter of this header will have: the lines and the
     /// generation of each.
     pub(super) fn bodies_of(&self, header: &Header) -> Result<Vec<(u64, u64)>, Error> {
-        let bodies = match header.shape() {
-            Shape::Window(shape) => shape.columns(),
-            _ => 1,
-        };
-        Ok(vec![(lines_of(header)?, self.record.generation); bodies])
+        Ok(vec![(lines_of(header)?, self.record.generation)])
     }
 
     /// Errors if a server has no room for bodies of so many lines, of these
@@ -87,32 +81,49 @@ impl<L: Link> Engine<L> {
         let freed = self.by_node(instead_of);
         for (node, (slot, needed)) in self.by_node(bodies) {
             let freed = freed.get(&node).map_or(0, |(_, bytes)| *bytes);
-            let start = Instant::now();
-            loop {
-                let info = command!("INFO", "memory");
-                // A user who may not ask learns it when there is none.
-                let answer = self.wire.ask_one("asking for room", slot, info).await;
-                let info = answer.ok();
-                let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
-                let Some(memory) = info.as_deref().and_then(Memory::of_info) else {
-                    break;
-                };
-                let free = memory.by_eviction.unwrap_or(memory.free + freed);
-                if needed <= free {
-                    break;
-                }
-                if memory.pending == 0 || start.elapsed() >= self.options.retry_for {
-                    return Err(Error::NoRoom {
-                        name: self.name.clone(),
-                        node,
-                        needed,
-                        free,
-                    });
-                }
-                self.wire.link.pause(LOOK_AGAIN).await;
-            }
+            self.room_on(node, slot, needed, freed).await?;
         }
         Ok(())
+    }
+
+    /// Errors if the node of a slot has no room for so many bytes more.
+    pub(super) async fn room_at(&mut self, slot: u16, bytes: u64) -> Result<(), Error> {
+        let owner = self.wire.link.owner(slot);
+        let node = owner.map_or_else(String::new, |node| node.to_string());
+        self.room_on(node, slot, allocated(bytes), 0).await
+    }
+
+    async fn room_on(
+        &mut self,
+        node: String,
+        slot: u16,
+        needed: u64,
+        freed: u64,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        loop {
+            let info = command!("INFO", "memory");
+            // A user who may not ask learns it when there is none.
+            let answer = self.wire.ask_one("asking for room", slot, info).await;
+            let info = answer.ok();
+            let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
+            let Some(memory) = info.as_deref().and_then(Memory::of_info) else {
+                return Ok(());
+            };
+            let free = memory.by_eviction.unwrap_or(memory.free + freed);
+            if needed <= free {
+                return Ok(());
+            }
+            if memory.pending == 0 || start.elapsed() >= self.options.retry_for {
+                return Err(Error::NoRoom {
+                    name: self.name.clone(),
+                    node,
+                    needed,
+                    free,
+                });
+            }
+            self.wire.link.pause(LOOK_AGAIN).await;
+        }
     }
 
     /// The bytes that bodies take on each node, with a slot of the node's.

@@ -55,7 +55,7 @@ impl Role {
                 Some(_) => Self::Other,
             };
         }
-        // `NAME:{generation.i.j}`, of a window `NAME:{generation.i.j}:pPERIOD`, or of
+        // `NAME:{generation.i.j}`, of a window also `NAME:{generation.i.j}:pN`, or of
         // a union `NAME:{generation.i.j}:ticket`.
         let Some((name, rest)) = key.split_once(":{") else {
             return Self::Other;
@@ -69,10 +69,9 @@ impl Role {
         let mut parts = tag.split('.');
         let sound = (parts.next().and_then(generation))
             .filter(|_| parts.next().is_some_and(number) && parts.next().is_some_and(number));
-        let period = |text: &str| number(text.strip_prefix('-').unwrap_or(text));
         match (sound, behind) {
             (Some(generation), behind)
-                if behind.is_empty() || behind.strip_prefix(":p").is_some_and(period) =>
+                if behind.is_empty() || behind.strip_prefix(":p").is_some_and(number) =>
             {
                 Self::Part(name.into(), generation)
             }
@@ -388,10 +387,7 @@ impl<L: Link> Engine<L> {
     /// Which nodes have how much of this filter.
     pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         self.load_layers().await?;
-        let keys: Vec<String> = match self.window {
-            Some(_) => self.all_period_keys().await?,
-            None => self.all_chunks().map(|chunk| chunk.key.clone()).collect(),
-        };
+        let keys: Vec<String> = self.all_chunks().map(|chunk| chunk.key.clone()).collect();
         shares(&mut self.wire, &keys).await
     }
 
@@ -514,7 +510,7 @@ mod tests {
             ("a:b/c:{00000000000000ab.12.3}", part("a:b/c")),
             ("{seen}:00000000000000ab", part("seen")),
             ("seen:{00000000000000ab.0.17}:p1234", part("seen")),
-            ("seen:{00000000000000ab.0.17}:p-5", part("seen")),
+            ("seen:{00000000000000ab.0.17}:p-5", Role::Passing),
             ("seen:{00000000000000ab.0.17}:p", Role::Passing),
             ("{seen}:tamis", Role::Twin("seen".into())),
             ("a:b:{witness.17}", Role::Witness("a:b".into())),

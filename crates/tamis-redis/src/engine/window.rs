@@ -1,185 +1,116 @@
-//! Keys of a window: asked in all its periods and added to one, in one step on
-//! the server that has them.
+//! Keys of a window: looked for in their buckets, and added if nobody has changed
+//! these meanwhile.
 
 use super::Engine;
+use super::adding::unconfirmed_of_all;
 use super::watch::{Seen, Watch};
 use crate::Error;
 use crate::failure::Failure;
 use crate::link::Link;
+use crate::looks::{Blind, Decided, Look, TOGETHER, Timed, changed};
 use crate::request::Request;
-use crate::sliding::{Heard, How, Sliding, Steps};
-use crate::warning::Warning;
 use crate::wire::{Job, Settled};
-use redis::Value;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
-use tamis::{At, Hash, Kind, Moment};
+use tamis::{At, Hash, Moment};
 
 /// Keys that are sent together.
-const WINDOW: usize = 1 << 12;
-/// How often others may start periods while we ask for the same keys.
-pub(super) const ROUNDS: usize = 100;
+const WINDOW: usize = 1 << 13;
+/// How often others may come before us without one of our keys being decided.
+const ROUNDS: usize = 100;
 
-/// The periods that keys belong to.
-pub(super) struct Times {
-    pub(super) periods: Vec<i64>,
-    /// Whether they are our clock's.
-    pub(super) clock: bool,
-}
+/// The periods that keys belong to; none are those of the servers' clocks.
+pub(super) type Times = Option<Vec<i64>>;
 
-/// Keys on their way through the periods.
-struct Slide<'a> {
-    window: &'a Sliding,
+/// Chunks that are changed.
+struct Change {
+    requests: Vec<Request>,
+    /// For each request, what is to come of it.
+    chunks: Vec<(usize, Decided)>,
     watch: Watch,
-    hashes: &'a [Hash],
-    periods: &'a [i64],
-    /// Which of them are to be sent.
-    pending: &'a [usize],
-    /// Their periods.
-    all: BTreeSet<i64>,
-    how: How,
-    slid: Slid,
+    done: Done,
 }
 
 /// What came of it.
 #[derive(Default)]
-pub(super) struct Slid {
-    /// For each key, whether it was new.
-    pub(super) new: Vec<bool>,
-    /// Keys that were not decided: there are periods that we did not know, or
-    /// something has changed.
-    pub(super) again: Vec<usize>,
-    /// Periods that have strings, by chunk.
-    more: Vec<(usize, Vec<i64>)>,
-    /// What counted: of each key added, its period.
-    pub(super) added: Vec<(usize, i64)>,
-    newest: Option<i64>,
-    /// Keys that the window has passed, that were from the future, and the
-    /// furthest that our clock was behind others.
-    old: u64,
-    future: u64,
-    behind: i64,
-    pub(super) ambiguous: u64,
-    pub(super) unconfirmed: Vec<usize>,
-    pub(super) failure: Option<Failure>,
-    missing: Option<String>,
-    corrupt: bool,
-    pub(super) seen: Seen,
+struct Done {
+    new: Vec<usize>,
+    /// New keys and their periods.
+    added: Vec<(usize, i64)>,
+    again: Vec<usize>,
+    versions: Vec<(usize, u64)>,
+    ambiguous: u64,
+    unconfirmed: Vec<usize>,
+    failure: Option<Failure>,
+    seen: Seen,
 }
 
-impl Slid {
-    /// Of so many keys.
-    pub(super) fn of(keys: usize) -> Self {
-        Self {
-            new: vec![false; keys],
-            ..Self::default()
-        }
-    }
-}
+impl Job for Change {
+    type Window = ();
 
-impl Job for Slide<'_> {
-    type Window = Steps;
-
-    fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Steps) {
-        let keys = self.pending[range].iter();
-        let keys = keys.map(|i| (*i as u32, &self.hashes[*i], self.periods[*i]));
-        let mut steps = self.window.steps(keys, &self.all, self.how);
-        let mut requests = std::mem::take(&mut steps.requests);
+    fn begin(&mut self, _: Range<usize>) -> (Vec<Request>, ()) {
+        let mut requests = std::mem::take(&mut self.requests);
         requests.extend_from_slice(&self.watch.requests);
-        (requests, steps)
+        (requests, ())
     }
 
-    fn finish(&mut self, steps: Steps, settled: Vec<Settled>) -> bool {
+    fn finish(&mut self, (): (), settled: Vec<Settled>) -> bool {
+        let done = &mut self.done;
         for (i, Settled { outcome, ambiguous }) in settled.into_iter().enumerate() {
-            match (outcome, steps.about(i)) {
+            match (outcome, self.chunks.get(i)) {
                 (Ok(answer), None) => {
-                    (self.watch).read(i - steps.own(), &answer, &mut self.slid.seen);
+                    self.watch
+                        .read(i - self.chunks.len(), &answer, &mut done.seen);
                 }
-                (Ok(answer), Some(_)) => self.hear(&steps, i, &answer, ambiguous),
+                (Ok(answer), Some((chunk, decided))) => {
+                    let answer = changed(&answer);
+                    done.versions
+                        .extend(answer.iter().map(|(version, _)| (*chunk, *version)));
+                    let late = answer.map(|(_, late)| late);
+                    done.take(decided, late.as_deref(), ambiguous);
+                }
                 (Err(failure), about) => {
-                    self.slid.failure = Some(failure);
-                    let keys = match about {
-                        Some(about) => about.keys.clone(),
-                        // What leads to the keys was not seen.
-                        None => steps.keys().collect(),
-                    };
-                    let keys = keys.into_iter().map(|key| key as usize);
-                    self.slid.unconfirmed.extend(keys);
+                    done.failure = Some(failure);
+                    let all = || self.chunks.iter().map(|(_, decided)| decided);
+                    let some = about.map_or_else(|| all().collect(), |(_, one)| vec![one]);
+                    let keys = some.iter().flat_map(|decided| &decided.keys);
+                    done.unconfirmed.extend(keys.map(|(key, ..)| *key));
                 }
             }
         }
-        let slid = &self.slid;
-        slid.failure.is_none() && slid.missing.is_none() && !slid.corrupt && !slid.seen.gone
+        false
     }
 }
 
-impl Slide<'_> {
-    /// Takes in the answer to a step.
-    fn hear(&mut self, steps: &Steps, request: usize, answer: &[Value], ambiguous: bool) {
-        let slid = &mut self.slid;
-        let (Some(about), Some(heard)) = (steps.about(request), steps.hear(request, answer)) else {
-            slid.corrupt = true;
-            return;
-        };
-        let keys = about.keys.iter().map(|key| *key as usize);
-        match heard {
-            Heard::Missing(key) => slid.missing = Some(key),
-            Heard::More(periods) => {
-                slid.more.push((about.chunk, periods));
-                for key in keys {
-                    // An earlier try may have added it.
-                    slid.new[key] |= ambiguous;
-                    slid.again.push(key);
-                }
-            }
-            Heard::Old { newest } => {
-                slid.newest = slid.newest.max(Some(newest));
-                slid.old += about.keys.len() as u64;
-                keys.for_each(|key| slid.new[key] = true);
-            }
-            Heard::Answers {
-                period,
-                newest,
-                new,
-            } => {
-                slid.newest = slid.newest.max(Some(newest));
-                slid.more.push((about.chunk, vec![period]));
-                if period < about.period {
-                    slid.future += about.keys.len() as u64;
-                }
-                slid.behind = slid.behind.max(period - about.period);
-                for (key, new) in keys.zip(new) {
-                    // Better reported twice than never.
-                    let unsure = ambiguous && !new;
-                    slid.new[key] |= new || unsure;
-                    slid.ambiguous += u64::from(unsure);
-                    if new {
-                        slid.added.push((key, period));
-                    }
-                }
+impl Done {
+    /// Takes in what was decided: all but the changes that others came before, or
+    /// none if they changed the chunk.
+    fn take(&mut self, decided: &Decided, late: Option<&[usize]>, ambiguous: bool) {
+        let lost = |change: &usize| late.is_none_or(|late| late.contains(&(change + 1)));
+        let mut again: Vec<usize> = (0..decided.changes.len())
+            .filter(lost)
+            .flat_map(|change| decided.changes[change].iter().copied())
+            .collect();
+        again.sort_unstable();
+        again.dedup();
+        for (key, period, found) in &decided.keys {
+            let again = again.binary_search(key).is_ok();
+            // An earlier try may have added it: better reported twice than never.
+            if !found && (!again || ambiguous) {
+                self.new.push(*key);
+                self.ambiguous += u64::from(again);
+                self.added.extend((!again).then_some((*key, *period)));
             }
         }
+        self.again.append(&mut again);
     }
 }
 
 impl<L: Link> Engine<L> {
-    /// The periods of some moments; none of a filter that is no window.
-    pub(super) fn times(&self, at: impl At, keys: usize) -> Option<Times> {
+    /// The periods of some moments.
+    fn times(&self, at: impl At, keys: usize) -> Times {
         let window = self.window.as_ref()?;
-        Some(Times {
-            periods: (0..keys).map(|i| window.period_of(at.of(i))).collect(),
-            clock: false,
-        })
-    }
-
-    /// The period of our clock, for all keys.
-    pub(super) fn clock(&self, keys: usize) -> Option<Times> {
-        let window = self.window.as_ref()?;
-        Some(Times {
-            periods: vec![window.period_of(Moment::now()); keys],
-            clock: true,
-        })
+        Some((0..keys).map(|i| window.period_of(at.of(i))).collect())
     }
 
     /// Adds keys, each seen at its moment; `new[i]` answers for `hashes[i]`. A
@@ -191,10 +122,11 @@ impl<L: Link> Engine<L> {
         new: &mut [bool],
     ) -> Result<(), Error> {
         at.check(hashes.len());
-        match self.times(at, hashes.len()) {
-            Some(times) => self.insert_timed(hashes, &times, new).await,
-            None => self.insert_hashes(hashes, new).await,
+        let times = self.times(at, hashes.len());
+        if self.window.is_none() {
+            return self.insert_hashes(hashes, new).await;
         }
+        self.insert_timed(hashes, &times, new).await
     }
 
     /// Asks keys, each at its moment.
@@ -205,10 +137,11 @@ impl<L: Link> Engine<L> {
         out: &mut [bool],
     ) -> Result<(), Error> {
         at.check(hashes.len());
-        match self.times(at, hashes.len()) {
-            Some(times) => self.contains_timed(hashes, &times, out).await,
-            None => self.contains_hashes(hashes, out).await,
+        let times = self.times(at, hashes.len());
+        if self.window.is_none() {
+            return self.contains_hashes(hashes, out).await;
         }
+        self.contains_timed(hashes, &times, out).await
     }
 
     pub(super) async fn insert_timed(
@@ -221,21 +154,28 @@ impl<L: Link> Engine<L> {
         new.fill(false);
         self.check_memory()?;
         self.counted = None;
-        let alike = times.periods.windows(2).all(|two| two[0] == two[1]);
-        let added = if alike && self.wire.wait.is_none() {
-            self.add_unknown(hashes, times, new).await?
-        } else {
-            let how = How {
-                clock: times.clock,
-                replicated: self.wire.wait.is_some(),
-            };
-            let all = (0..hashes.len()).collect();
-            self.slide(hashes, times, all, how, new).await?
-        };
+        let mut added = Vec::new();
+        for start in (0..hashes.len()).step_by(WINDOW) {
+            let some = start..(start + WINDOW).min(hashes.len());
+            let len = some.len();
+            let outcome = self
+                .add_some_timed(hashes, times, some.collect(), new)
+                .await;
+            added.extend(outcome.map_err(|error| match error {
+                Error::Unconfirmed {
+                    mut keys,
+                    of,
+                    reason,
+                } => {
+                    keys.extend(start + len..hashes.len());
+                    Error::Unconfirmed { keys, of, reason }
+                }
+                error => unconfirmed_of_all(error, start, len, hashes.len()),
+            })?);
+        }
         self.look_back().await?;
         self.remember_periods(hashes, &added);
         self.remember(&[], &[]).await;
-        self.look_at_fill().await;
         Ok(())
     }
 
@@ -256,108 +196,136 @@ impl<L: Link> Engine<L> {
         self.look_back().await
     }
 
-    /// Which keys are new, and, if they are added, to which periods.
-    pub(super) async fn slide(
+    async fn look_for_all(
+        &mut self,
+        hashes: &[Hash],
+        times: &Times,
+        out: &mut [bool],
+    ) -> Result<(), Error> {
+        let all: Vec<usize> = (0..hashes.len()).collect();
+        for some in all.chunks(WINDOW) {
+            let looks = self.look(hashes, times, some, false).await?;
+            let Some(window) = &self.window else { break };
+            for (key, found) in looks.iter().flat_map(|look| look.ask(window)) {
+                out[key] = found;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds these of the keys; those that were added, and their periods.
+    async fn add_some_timed(
         &mut self,
         hashes: &[Hash],
         times: &Times,
         mut pending: Vec<usize>,
-        how: How,
         new: &mut [bool],
     ) -> Result<Vec<(usize, i64)>, Error> {
-        let mut added = Vec::new();
-        for _ in 0..ROUNDS {
-            if pending.is_empty() {
-                return Ok(added);
+        let (mut added, mut in_vain) = (Vec::new(), 0);
+        while !pending.is_empty() {
+            let before = pending.len();
+            let looks = self.look(hashes, times, &pending, true).await?;
+            let mut open = vec![true; hashes.len()];
+            for timed in looks.iter().flat_map(|look| &look.keys) {
+                open[timed.key] = false;
             }
-            let mut slid = self.slide_once(hashes, times, &pending, how).await;
-            for (new, told) in new.iter_mut().zip(&slid.new) {
-                *new |= *told;
+            let done = self.change_window(looks, times).await?;
+            done.again.iter().for_each(|key| open[*key] = true);
+            done.new.iter().for_each(|key| new[*key] = true);
+            added.extend(&done.added);
+            pending.retain(|key| open[*key]);
+            self.conclude_change(done, &pending, hashes.len()).await?;
+            in_vain = if pending.len() < before {
+                0
+            } else {
+                in_vain + 1
+            };
+            if in_vain == ROUNDS {
+                return Err(Error::Corrupt {
+                    key: self.name.clone(),
+                    reason: format!("others changed it each of {ROUNDS} times"),
+                });
             }
-            added.append(&mut slid.added);
-            pending = std::mem::take(&mut slid.again);
-            pending.sort_unstable();
-            self.conclude_slide(slid, how, hashes.len()).await?;
         }
-        Err(self.restless())
+        Ok(added)
     }
 
-    pub(super) fn restless(&self) -> Error {
-        Error::Corrupt {
-            key: self.name.clone(),
-            reason: format!("its ledgers list other generations each of {ROUNDS} times"),
-        }
-    }
-
-    pub(super) fn corrupt(&self) -> Error {
-        Error::Corrupt {
-            key: self.name.clone(),
-            reason: "a script or a string answered what it never does".into(),
-        }
-    }
-
-    async fn slide_once(
-        &mut self,
-        hashes: &[Hash],
-        times: &Times,
-        pending: &[usize],
-        how: How,
-    ) -> Slid {
-        let watch = self.watch(how.replicated, pending.len().min(WINDOW));
+    /// Decides what is new, and makes it so.
+    async fn change_window(&mut self, looks: Vec<Look>, times: &Times) -> Result<Done, Error> {
         let Some(window) = &self.window else {
-            return Slid::default();
+            return Ok(Done::default());
         };
-        let mut slide = Slide {
-            window,
-            watch,
-            hashes,
-            periods: &times.periods,
-            pending,
-            all: pending.iter().map(|i| times.periods[*i]).collect(),
-            how,
-            slid: Slid::of(hashes.len()),
-        };
-        let sent = self.wire.run(&mut slide, pending.len(), WINDOW).await;
-        let mut slid = slide.slid;
-        if slid.failure.is_some() {
-            slid.unconfirmed.extend(&pending[sent..]);
-            slid.unconfirmed.append(&mut slid.again);
+        let replicated = self.wire.wait.is_some();
+        // What the window has reached elsewhere, by times that can be right.
+        let now = window.period_of(Moment::now());
+        let given = times.iter().flatten().copied();
+        let instead = given
+            .filter(|period| *period <= now + 1)
+            .max()
+            .max(window.newest);
+        let (mut done, mut chunks) = (Done::default(), Vec::new());
+        let (mut requests, mut growing, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut old, mut future) = (0, 0);
+        for mut look in looks {
+            let mut decided = look.decide(window, instead);
+            look.request(window, &mut decided, replicated);
+            done.again.append(&mut decided.again);
+            done.new.extend(&decided.old);
+            old += decided.old.len() as u64;
+            future += decided.future;
+            if decided.made > 0 {
+                growing.push((window.chunks[look.chunk][0].slot, decided.made));
+            }
+            versions.push((look.chunk, look.head.version));
+            match decided.request.take() {
+                Some(request) => {
+                    requests.push(request);
+                    chunks.push((look.chunk, decided));
+                }
+                None => done.take(&decided, Some(&[]), false),
+            }
         }
-        slid
+        for (slot, bytes) in growing {
+            self.room_at(slot, bytes).await?;
+        }
+        let adding = chunks
+            .iter()
+            .map(|(_, decided)| decided.changes.len())
+            .sum();
+        let mut watch = self.watch(replicated, adding);
+        if adding > 0 && !replicated {
+            watch.requests.push(self.note_versions(&versions));
+        }
+        let mut change = Change {
+            requests,
+            chunks,
+            watch,
+            done,
+        };
+        self.wire.run(&mut change, 1, 1).await;
+        self.wire.counters().out_of_window(old, future);
+        Ok(change.done)
     }
 
     /// Learns from what came of it; the error, if something went wrong.
-    pub(super) async fn conclude_slide(
+    async fn conclude_change(
         &mut self,
-        slid: Slid,
-        how: How,
+        done: Done,
+        pending: &[usize],
         of: usize,
     ) -> Result<(), Error> {
-        self.wire.counters().ambiguous(slid.ambiguous);
-        self.wire.counters().out_of_window(slid.old, slid.future);
+        self.wire.counters().ambiguous(done.ambiguous);
         if let Some(window) = &mut self.window {
-            for (chunk, periods) in slid.more {
-                window.learn(chunk, periods);
+            for (chunk, version) in done.versions {
+                window.versions[chunk] = window.versions[chunk].max(version);
             }
-            if let Some(newest) = slid.newest {
-                window.pass(newest);
-            }
-            let by = window.step() * u32::try_from(slid.behind).unwrap_or(0);
-            if how.clock && (slid.behind > 1 || slid.future > 0) {
-                self.warn_of_clock(by);
-            }
+            window.pass(done.added.iter().map(|(_, period)| *period).max());
         }
-        if let Some(key) = slid.missing {
-            return Err(self.why_missing(key).await);
-        }
-        if slid.corrupt {
-            return Err(self.corrupt());
-        }
-        self.check_seen(slid.seen).await?;
-        match slid.failure {
-            None => self.compare_marks(slid.seen),
+        self.check_seen(done.seen).await?;
+        match done.failure {
+            None => self.compare_marks(done.seen),
             Some(failure) => {
-                let mut keys = slid.unconfirmed;
+                let mut keys = [&done.unconfirmed, pending].concat();
                 keys.sort_unstable();
                 keys.dedup();
                 let reason = failure.to_string();
@@ -366,33 +334,161 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Warns, once, that our clock is not that of the others.
-    fn warn_of_clock(&mut self, behind: Duration) {
-        let known = |warning: &Warning| matches!(warning, Warning::Clock { .. });
-        if !self.warnings.iter().any(known) {
-            let name = self.name.clone();
-            self.warnings.push(Warning::Clock { name, behind });
+    /// Looks into the buckets of some of the keys; of each chunk only so many as
+    /// are decided together, if they are to be added.
+    async fn look(
+        &mut self,
+        hashes: &[Hash],
+        times: &Times,
+        some: &[usize],
+        adding: bool,
+    ) -> Result<Vec<Look>, Error> {
+        let Some(window) = &self.window else {
+            return Ok(Vec::new());
+        };
+        let mut chunks = BTreeMap::<usize, Vec<Timed>>::new();
+        for key in some {
+            let place = window.place(hashes[*key]);
+            let keys = chunks.entry(place.chunk).or_default();
+            if !adding || keys.len() < TOGETHER {
+                let at = times.as_ref().map(|times| times[*key]);
+                keys.push(Timed {
+                    key: *key,
+                    place,
+                    at,
+                });
+            }
+        }
+        let (mut shown, mut missed) = (Vec::new(), 0);
+        while !chunks.is_empty() {
+            let Some(window) = &self.window else { break };
+            let look = |(chunk, keys)| Look::new(window, chunk, keys, adding);
+            let looks = std::mem::take(&mut chunks).into_iter().map(look).collect();
+            for (look, outcome) in self.look_once(looks).await? {
+                match outcome {
+                    Ok(()) => {
+                        shown.push(look);
+                        continue;
+                    }
+                    Err(Blind::Strings(strings)) => self.learn_strings(look.chunk, strings),
+                    // Others may have dropped one while we looked.
+                    Err(Blind::Missing(_)) if missed < 3 => missed += 1,
+                    Err(Blind::Missing(key)) => return Err(self.why_missing(key).await),
+                    Err(Blind::Corrupt) => return Err(self.corrupt()),
+                }
+                chunks.insert(look.chunk, look.keys);
+            }
+        }
+        Ok(shown)
+    }
+
+    fn learn_strings(&mut self, chunk: usize, strings: usize) {
+        if let Some(window) = &mut self.window {
+            window.learn(chunk, strings);
         }
     }
 
-    /// Whether keys that were added last are still there; how many are not. A
-    /// string that has expired says nothing.
+    /// What the looks show, each.
+    async fn look_once(
+        &mut self,
+        looks: Vec<Look>,
+    ) -> Result<Vec<(Look, Result<(), Blind>)>, Error> {
+        let watch = self.watch(false, 0);
+        let mut requests: Vec<Vec<Request>> = looks.iter().map(Look::requests).collect();
+        let counts: Vec<usize> = requests.iter().map(Vec::len).collect();
+        requests.push(watch.requests.clone());
+        let answers = self
+            .wire
+            .ask("asking the filter", requests.concat())
+            .await?;
+        let Some(window) = &mut self.window else {
+            return Ok(Vec::new());
+        };
+        let (mut rest, mut shown, mut older) = (&answers[..], Vec::new(), None);
+        for (mut look, count) in looks.into_iter().zip(counts) {
+            let (own, behind) = rest.split_at(count);
+            rest = behind;
+            let outcome = look.see(window, own);
+            if outcome.is_ok() {
+                let (known, version) = (&mut window.versions[look.chunk], look.head.version);
+                if version < *known {
+                    older = Some((look.chunk, version, *known));
+                } else if self.wire.wait.is_none() {
+                    *known = version;
+                }
+                window.pass(look.head.newest);
+            }
+            shown.push((look, outcome));
+        }
+        let mut seen = Seen::default();
+        for (i, answer) in rest.iter().enumerate() {
+            watch.read(i, answer, &mut seen);
+        }
+        self.check_seen(seen).await?;
+        self.compare_marks(seen)?;
+        if let Some((chunk, version, known)) = older {
+            return Err(self.older_part(chunk, version, known));
+        }
+        self.look_further(&mut shown).await?;
+        Ok(shown)
+    }
+
+    /// Reads buckets of further strings, where these may have the keys.
+    async fn look_further(&mut self, looks: &mut [(Look, Result<(), Blind>)]) -> Result<(), Error> {
+        let Some(window) = &self.window else {
+            return Ok(());
+        };
+        for level in 1.. {
+            let (mut about, mut requests) = (Vec::new(), Vec::new());
+            for (i, (look, outcome)) in looks.iter().enumerate() {
+                if let Some(request) = look.next(window, level).filter(|_| outcome.is_ok()) {
+                    about.push(i);
+                    requests.push(request);
+                }
+            }
+            if requests.is_empty() {
+                break;
+            }
+            let answers = self.wire.ask("asking the filter", requests).await?;
+            for (i, answer) in about.into_iter().zip(answers) {
+                let (look, outcome) = &mut looks[i];
+                *outcome = look.see_next(window, level, &answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of the window was changed less often than it had been.
+    pub(super) fn older_part(&mut self, chunk: usize, version: u64, known: u64) -> Error {
+        let part = self
+            .window
+            .as_ref()
+            .map(|window| window.string(chunk, 0).key);
+        self.lost(format!(
+            "the part {} has been changed {version} times, and {known} times before",
+            part.unwrap_or_default()
+        ))
+    }
+
+    fn corrupt(&self) -> Error {
+        Error::Corrupt {
+            key: self.name.clone(),
+            reason: "a string answered what it never does".into(),
+        }
+    }
+
+    /// Whether keys that were added last are still there; how many are not.
     pub(super) async fn recent_gone(&mut self, recent: &[(Hash, i64)]) -> Result<usize, Error> {
         let (hashes, periods): (Vec<Hash>, Vec<i64>) = recent.iter().copied().unzip();
-        let times = Times {
-            periods,
-            clock: false,
-        };
+        let times = Some(periods);
         let mut found = vec![false; hashes.len()];
-        match self.look_for_all(&hashes, &times, &mut found).await {
-            Err(Error::MissingChunk { .. }) => return Ok(0),
-            asked => asked?,
-        }
-        let oldest = self.window.as_ref().and_then(Sliding::oldest);
-        let gone = found
-            .iter()
-            .zip(&times.periods)
-            .filter(|(found, period)| !**found && oldest.is_none_or(|oldest| **period >= oldest));
+        self.look_for_all(&hashes, &times, &mut found).await?;
+        let Some(window) = &self.window else {
+            return Ok(0);
+        };
+        let oldest = window.newest.map(|newest| newest - window.generations());
+        let kept = |period: &i64| oldest.is_none_or(|oldest| *period >= oldest);
+        let gone = (found.iter().zip(recent)).filter(|(found, (_, at))| !**found && kept(at));
         Ok(gone.count())
     }
 
@@ -400,16 +496,5 @@ impl<L: Link> Engine<L> {
     pub(crate) fn latest(&self) -> Option<Moment> {
         let window = self.window.as_ref()?;
         window.newest.map(|newest| window.start_of(newest))
-    }
-
-    pub(super) fn check_window(&self, what: &'static str) -> Result<(), Error> {
-        match self.kind() {
-            Kind::Window => Ok(()),
-            kind => Err(Error::Filter(tamis::Error::Unable {
-                kind,
-                what,
-                instead: "they have no generations; create a window",
-            })),
-        }
     }
 }

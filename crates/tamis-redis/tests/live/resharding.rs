@@ -76,3 +76,44 @@ fn a_slot_is_half_moved() {
         assert_eq!(body(&filter.download().unwrap()), body(&local));
     }
 }
+
+/// A window whose strings are in part at the new master, and in part at the old
+/// one: it waits until they are together again, and loses nothing.
+#[test]
+fn a_window_is_half_moved() {
+    let cluster = Cluster::start(&[]);
+    let place = location(&cluster.location("half-window"));
+    let options_of_window = WindowOptions::new(Span::Time(Duration::from_secs(3_600)));
+    let plan = Plan::window(&options_of_window, 200, 1e-6).unwrap();
+    let mut filter = RedisFilter::create(&place, &plan, Hasher::seeded(7), &options()).unwrap();
+    // So many that there are further strings.
+    let (old, more) = (keys(0..2_000), keys(2_000..4_000));
+    assert!(all(&insert(&mut filter, &old)));
+    let parts = cluster.keys("half-window:{");
+    let further: Vec<_> = parts.iter().filter(|(key, _)| key.contains(":p")).collect();
+    assert!(further.len() > 1, "{parts:?}");
+    let (slot, from) = (cluster.slot_of(&further[0].0), &further[0].1);
+    let masters = cluster.masters();
+    let to = masters.iter().find(|node| node.id != from.id).unwrap();
+    cluster.open_move(slot, to);
+    let port = to.port.to_string();
+    let migrate = ["MIGRATE", "127.0.0.1", &port, &further[0].0, "0", "10000"];
+    cluster.server(from.port).cli(&migrate);
+    assert!(all(&contains(&mut filter, &old)));
+    std::thread::scope(|scope| {
+        let adding = scope.spawn(|| {
+            let mut filter = RedisFilter::open(&place, &options()).unwrap();
+            (insert(&mut filter, &more), filter.stats())
+        });
+        until("the worker to wait", Duration::from_secs(60), || {
+            let info = cluster.server(from.port).cli(&["INFO", "errorstats"]);
+            info.contains("errorstat_TRYAGAIN") || adding.is_finished()
+        });
+        cluster.move_keys(slot, to);
+        cluster.close_move(slot, to);
+        let (new, stats) = adding.join().unwrap();
+        assert!(all(&new) && stats.retries > 0, "{stats:?}");
+    });
+    assert!(all(&contains(&mut filter, &old)) && all(&contains(&mut filter, &more)));
+    filter.verify().unwrap();
+}

@@ -2,7 +2,6 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::location::warn_of_clock;
 use crate::remote::{Remote, claim, window_of};
 use crate::stream::Halt;
 use crate::window::Odd;
@@ -172,7 +171,6 @@ impl<T: Remote> Shared<T> {
     pub(super) fn memory(mut self) -> Result<Memory, Error> {
         self.wrong.look(self.filter.rate_now()?);
         let stats = self.filter.stats();
-        warn_of_clock(&self.filter);
         Ok(Memory {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
