@@ -184,11 +184,6 @@ impl Sliding {
         self.slots as usize
     }
 
-    /// The slots of all first strings.
-    pub(crate) const fn all_slots(&self) -> u64 {
-        self.slots * self.buckets * self.count
-    }
-
     pub(crate) fn period_of(&self, at: Moment) -> i64 {
         (at.micros().div_euclid(self.step)).clamp(-FURTHEST, FURTHEST)
     }

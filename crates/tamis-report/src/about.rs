@@ -3,7 +3,7 @@
 use crate::{human, window};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tamis::raw::{Header, Shape, WindowShape};
+use tamis::raw::{Header, Shape};
 use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
 
 /// What is known about a filter, wherever it lives.
@@ -203,19 +203,14 @@ fn describe_shape(shape: Shape, keys: u64) -> String {
             human::counted(s.lines(), "line")
         ),
         Shape::Window(s) => format!(
-            "{} of {} blocks of {} bytes, {} in each",
-            human::counted(s.rows(), "row"),
-            s.columns(),
-            s.block() * 8,
-            human::counted(bits_of(s).into(), "bit")
+            "{}, the first of {} of {} slots of {} bits",
+            human::counted(s.table_count().into(), "table"),
+            human::counted(s.bins(), "bin"),
+            s.slots_of_bin(),
+            s.slot_bits()
         ),
         other => format!("{other:?}"),
     }
-}
-
-/// The bits of a key in a block of a window.
-fn bits_of(shape: WindowShape) -> u32 {
-    shape.block() as u32 * shape.slices()
 }
 
 fn describe_hash(hasher: &Hasher) -> String {
@@ -313,10 +308,10 @@ fn shape_json(shape: Shape) -> Value {
             json!({ "slots": s.slots(), "window": s.window(), "width": s.width() })
         }
         Shape::Window(s) => json!({
-            "rows": s.rows(),
-            "columns": s.columns(),
-            "block_bytes": s.block() * 8,
-            "hashes": bits_of(s),
+            "tables": s.table_count(),
+            "bins": s.bins(),
+            "slots_of_bin": s.slots_of_bin(),
+            "slot_bits": s.slot_bits(),
         }),
         other => json!(format!("{other:?}")),
     }

@@ -420,17 +420,12 @@ pub fn cache_misses(plan: &Plan) -> String {
             format!("up to {}", shape.lines_per_key() * of_a_line)
         }
         Shape::Growing(shape) => human::counted(shape.layers().into(), "layer"),
-        Shape::Fuse(_) | Shape::Cuckoo(_) => "2".into(),
+        Shape::Fuse(_) | Shape::Cuckoo(_) | Shape::Window(_) => "2".into(),
         // Two groups of words, one after the other.
         Shape::Ribbon(shape) => match shape.width() {
             ..=4 => "1 to 2".into(),
             width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
         },
-        // The first words of every generation; of a key that is present, all others behind them.
-        Shape::Window(shape) => {
-            let lines = |words: usize| (shape.columns() * words * 8).div_ceil(64) + 1;
-            format!("{} in a row, if known {}", lines(2), lines(shape.block()))
-        }
         _ => format!("up to {}", plan.hashes()),
     }
 }

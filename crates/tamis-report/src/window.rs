@@ -75,11 +75,7 @@ pub(crate) fn lines_of(
             Span::Keys(_) => format!("key {}", human::count(generation.start.unsigned_abs())),
         };
         let keys = human::counted(generation.keys, "key");
-        let share = generation.keys as f64 / generation.capacity.max(1) as f64 * 100.0;
-        let set = generation.fill * 100.0;
-        let text =
-            format!("from {start}: {keys}, {share:.1} % of capacity, {set:.1} % of bits set");
-        lines.push(("generation".to_owned(), text));
+        lines.push(("generation".to_owned(), format!("from {start}: {keys}")));
     }
     lines
 }
@@ -125,8 +121,6 @@ pub(crate) fn json_of(options: &WindowOptions, generations: &[Generation]) -> Va
             "start": moment(generation.start),
             "end": moment(generation.end),
             "keys": generation.keys,
-            "capacity": generation.capacity,
-            "fill": generation.fill,
         })
     });
     let mut all = options_json(options);

@@ -231,14 +231,11 @@ impl<L: Link> Engine<L> {
         let Some(window) = &self.window else {
             return Ok(Vec::new());
         };
-        let capacity = (self.capacity()).div_ceil(window.generations().cast_unsigned());
         let generation = |(period, keys): (i64, f64)| Generation {
             number: period,
             start: window.start_of(period).micros(),
             end: window.start_of(period + 1).micros(),
             keys: keys.round() as u64,
-            capacity,
-            fill: keys / window.all_slots() as f64,
         };
         Ok(census.periods.into_iter().rev().map(generation).collect())
     }

@@ -35,8 +35,6 @@ pub fn bring_up_to_date<B: Body>(told: &mut Value, window: &Window<B>, now: Mome
                 "start": edge(start),
                 "end": edge(start.saturating_add(step)),
                 "keys": 0,
-                "capacity": window.capacity().div_ceil(count.into()),
-                "fill": 0.0,
             })
         });
         one["age"] = json!(now.saturating_sub(start) as f64 / if is_time { 1e6 } else { 1.0 });

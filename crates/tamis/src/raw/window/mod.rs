@@ -443,13 +443,18 @@ impl WindowShape {
         };
         let oldest = self.oldest_for(newest);
         let absent = self.tables().map(|table| {
-            let (mut entries, mut full_bins) = (0u64, 0u64);
-            self.for_each(words, &table, |entry, _, generation| {
-                if generation >= oldest {
-                    entries += u64::from(entry.is_some());
-                    full_bins += u64::from(entry.is_none());
-                }
-            });
+            let cells = Read(words);
+            let each = (oldest..=newest).map(|generation| table.keys_of(&cells, generation));
+            let (mut entries, mut full_bins) = (each.sum::<u64>(), 0u64);
+            if self.has_full_bins(&cells) {
+                entries = 0;
+                self.for_each(words, &table, |entry, _, generation| {
+                    if generation >= oldest {
+                        entries += u64::from(entry.is_some());
+                        full_bins += u64::from(entry.is_none());
+                    }
+                });
+            }
             let open = (1.0 - full_bins as f64 / table.bins as f64).max(0.0);
             open * open * table.absent(entries as f64)
         });

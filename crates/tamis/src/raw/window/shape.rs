@@ -335,6 +335,21 @@ impl WindowShape {
         self.newest_table().end() as u64 * 8
     }
 
+    /// Bins of the first table.
+    pub const fn bins(&self) -> u64 {
+        self.bins
+    }
+
+    /// Slots of a bin of the first table.
+    pub const fn slots_of_bin(&self) -> u32 {
+        64 / self.slot_bits() * self.bin_words
+    }
+
+    /// Bits of a slot of the first table: 16, 21, 32 or 64.
+    pub const fn slot_bits(&self) -> u32 {
+        WIDTHS[self.width as usize]
+    }
+
     /// How many tables there are: one, unless more keys came than it was made for.
     pub const fn table_count(&self) -> u32 {
         self.tables
