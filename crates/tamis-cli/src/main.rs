@@ -16,6 +16,7 @@ mod foreign;
 mod index;
 mod location;
 mod lock;
+mod present;
 mod redisson;
 mod remote;
 mod source;

@@ -1,6 +1,6 @@
 //! Inputs, one after the other, as chunks of whole records.
 
-use crate::formats::{self, FileKind};
+use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Input, InputError};
 use crate::key::{Columns, RecordRule};
 use crate::records::{Framing, LastBorder, newlines};
@@ -409,6 +409,13 @@ impl Reader {
         let head = records.iter().chain(&self.rest).take(formats::HEAD);
         let head: Vec<u8> = head.copied().collect();
         match formats::not_lines(&head) {
+            // Short records that end with NUL look like it.
+            Some(kind)
+                if matches!(kind.class, FileClass::Utf16 | FileClass::Utf32)
+                    && self.framing.delimiter() != b'\n' =>
+            {
+                Ok(())
+            }
             Some(kind) => self.object(current, &Oddity::NoLines(kind)),
             None => Ok(()),
         }

@@ -7,6 +7,7 @@ use crate::compare::report::{Comparison, Refusal};
 use crate::compare::step::{self, What};
 use crate::compare::{html, table};
 use crate::output::Sink;
+use crate::present::Written;
 use crate::stream::{self, InputArgs};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
@@ -123,7 +124,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         bail!("FILE and --absent can't both be standard input");
     }
     let mut page = match &args.html {
-        Some(path) => Some(Sink::open(Some(path), args.force)?),
+        Some(path) => Some(Sink::open(Some(path), args.force, Written::Page)?),
         None => None,
     };
     // First of all, so that no signal finds a folder that nobody removes.

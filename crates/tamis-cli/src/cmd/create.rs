@@ -1,6 +1,7 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, saving, warn_of, warn_of_secret};
+use crate::present::{self, Written};
 use crate::stream::RuleArgs;
 use crate::window::WindowArgs;
 use crate::{Exit, human, output, redisson};
@@ -8,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::raw::{BloomShape, Shape};
-use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
+use tamis::{AnyFilter, Existing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     values: usize,
 
-    /// Replace it if it exists; in Redis, the new filter keeps the old one's time to live
+    /// Replace it if it exists and is a filter; in Redis, the new filter keeps the old one's time to live
     #[arg(long)]
     force: bool,
 
@@ -316,7 +317,8 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     let rate = rate.unwrap_or(0.01);
     let filter = foreign::make::create(format, keys, rate, args.shape.hash.seed())?;
     let bytes = filter.to_bytes();
-    foreign::write(path, &bytes, output::existing(args.force))?;
+    let existing = present::check(path, args.force, Written::Foreign(Some(format)))?;
+    foreign::write(path, &bytes, existing)?;
     say!(
         "{}",
         foreign::make::summary(path, &filter, keys, bytes.len())
@@ -368,11 +370,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let (plan, in_module) = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
-            match args.force {
-                true => AnyFilter::create_over(path, &plan, hasher),
-                false => AnyFilter::create(path, &plan, hasher),
+            match present::check(path, args.force, Written::Filter)? {
+                Existing::Replace => AnyFilter::create_over(path, &plan, hasher),
+                Existing::Keep => AnyFilter::create(path, &plan, hasher),
             }
-            .map_err(named(path))?;
+            .map_err(saving(path))?;
             (plan, None)
         }
         Place::Redis(at) => {

@@ -43,7 +43,6 @@ impl Columns {
     /// The positions of the columns in a file whose header row has this content. Without a header, nothing is looked
     /// up in it.
     pub fn positions(&self, header: &[u8], separator: u8) -> Result<Vec<usize>, String> {
-        let header = header.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(header);
         let names = if self.header {
             values(header, separator)
         } else {

@@ -1,6 +1,7 @@
 //! How a run ends: its summary, its report, and its exit code.
 
 use super::Args;
+use crate::present::{self, Written};
 use crate::stream::Report;
 use crate::window::Odd;
 use crate::{Exit, human, output};
@@ -36,6 +37,7 @@ pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exi
         summarise(&report, memory);
     }
     if let Some(path) = &args.json_report {
+        present::refuse_others(path, Written::Report)?;
         let text = format!("{:#}\n", report_json(&report, memory));
         std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
