@@ -41,8 +41,7 @@ impl ForeignArgs {
         let Some(bits) = self.bits else {
             bail!("a bitmap does not say how many bits its program counts on\n{HINT}");
         };
-        let shape =
-            BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())?;
+        let shape = BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())?;
         Ok(match self.bit_order {
             Some(BitOrder::LowFirst) => shape.low_first(),
             Some(BitOrder::HighFirst) | None => shape,

@@ -427,7 +427,8 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
 }
 
 /// The way out for those who named their keys where a filter is expected.
-const FILTER_FIRST: &str = "the filter comes first, then files of keys: tamis check FILTER KEYS";
+const FILTER_FIRST: &str =
+    "where files of keys are named, too, the filter comes first: tamis check FILTER KEYS";
 
 /// Who takes filters of other systems.
 const FOREIGN: &str = "this command needs a Tamis filter\n\
@@ -498,6 +499,14 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
 
 /// Servers without a filter's name, as an argument.
 pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
+    if !text.contains("://") {
+        // Of what is before a host, something may be a password.
+        let host = text.rsplit('@').next().unwrap_or_default();
+        let host = if host.is_empty() { "HOST" } else { host };
+        return Err(anyhow!(
+            "expected an address with its scheme: redis://{host}"
+        ));
+    }
     text.parse().map_err(|error| no_tls(text, error))
 }
 

@@ -257,9 +257,8 @@ pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
         tamis::Error::Io { source, .. } => match source.kind() {
             // Another program has just made it.
             io::ErrorKind::AlreadyExists => anyhow!("{name} already exists"),
-            kind @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
-                if source.get_ref().is_some() =>
-            {
+            // What the system refused; what we refuse is said as it is.
+            kind if kind != io::ErrorKind::InvalidInput && source.get_ref().is_some() => {
                 anyhow!("{name}: no file can be made in its folder: {kind}")
             }
             _ => error.into(),

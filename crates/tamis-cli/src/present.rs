@@ -67,7 +67,10 @@ pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existi
         Existing::Keep
     };
     if refuse_others(path, written)? && !force {
-        bail!("{} already exists\nhint: --force replaces it", path.display());
+        bail!(
+            "{} already exists\nhint: --force replaces it",
+            path.display()
+        );
     }
     Replacement::check(path, existing).map_err(|error| output::creating(path, error))?;
     Ok(existing)

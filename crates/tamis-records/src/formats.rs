@@ -66,7 +66,10 @@ const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"%PDF-", other("a PDF file")),
     // As compressed data inside compressed data.
     (b"\x1F\x8B\x08", kind("gzip data inside", FileClass::Packed)),
-    (b"\x28\xB5\x2F\xFD", kind("zstd data inside", FileClass::Packed)),
+    (
+        b"\x28\xB5\x2F\xFD",
+        kind("zstd data inside", FileClass::Packed),
+    ),
     (b"\xFD7zXZ\0", kind("xz data inside", FileClass::Packed)),
     // UTF-32 first, whose mark begins as that of UTF-16 does.
     (b"\xFF\xFE\0\0", UTF_32),

@@ -16,8 +16,8 @@ use crate::progress::Progress;
 use crate::reader::{Chunk, Reader};
 use crate::turn::{Access, Turn};
 use std::io::{self, Write};
-use std::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tamis::Moment;
 
@@ -214,7 +214,9 @@ impl Signal {
     /// Waits for it, but no longer than this; whether it is given.
     fn wait(&self, most: Duration) -> bool {
         let is_given = self.is_given.lock().expect(NO_PANIC);
-        let waited = self.given.wait_timeout_while(is_given, most, |given| !*given);
+        let waited = self
+            .given
+            .wait_timeout_while(is_given, most, |given| !*given);
         *waited.expect(NO_PANIC).0
     }
 }

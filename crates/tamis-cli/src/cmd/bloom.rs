@@ -34,7 +34,7 @@ pub(crate) struct Args {
     columns: Vec<String>,
 
     /// How often a filter may wrongly say "yes"
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// The file to write

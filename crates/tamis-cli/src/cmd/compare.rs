@@ -57,7 +57,7 @@ pub(crate) struct Args {
     absent: Vec<PathBuf>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// What else must be possible; separate several with commas
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     memory: u64,
 
     /// Store at most this many keys, sampled evenly
-    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count)]
+    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: u64,
 
     /// Calculate the sizes for this many such keys, too

@@ -5,7 +5,7 @@ use crate::present::{self, Written};
 use crate::stream::RuleArgs;
 use crate::window::WindowArgs;
 use crate::{Exit, human, output, redisson};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::raw::{BloomShape, Shape};
@@ -80,11 +80,11 @@ pub(crate) struct Args {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ShapeArgs {
     /// How many keys to expect, e.g. 1000000, 1e6, 10M
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
-    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Get the best rate within this size instead, e.g. 500MB, 2GiB
@@ -327,6 +327,25 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Why a filter could not be made; what has no room says how much it takes.
+fn unmade(path: &Path, plan: &Plan, error: tamis::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match &error {
+        tamis::Error::Io { source, .. }
+            if matches!(source.kind(), FileTooLarge | QuotaExceeded | StorageFull) =>
+        {
+            anyhow!(
+                "{}: {} at a rate of {} take {}: {source}",
+                path.display(),
+                human::counted(plan.keys(), "key"),
+                human::rate(plan.promise()),
+                human::size(plan.bytes()),
+            )
+        }
+        _ => saving(path)(error),
+    }
+}
+
 /// Says that a filter of given numbers would be useless for so many keys.
 fn warn_if_hopeless(plan: &Plan) {
     if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
@@ -374,7 +393,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 Existing::Replace => AnyFilter::create_over(path, &plan, hasher),
                 Existing::Keep => AnyFilter::create(path, &plan, hasher),
             }
-            .map_err(saving(path))?;
+            .map_err(|error| unmade(path, &plan, error))?;
             (plan, None)
         }
         Place::Redis(at) => {

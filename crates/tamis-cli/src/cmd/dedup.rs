@@ -3,6 +3,7 @@ mod local;
 mod redis;
 mod shared;
 mod summary;
+mod tally;
 mod windowed;
 mod wrong;
 
@@ -29,8 +30,8 @@ use tamis_records::batch::Print;
 /// how many to expect. --exact drops none, for 20 to 30 bytes per record.
 ///
 /// With --filter, records are printed before the filter is saved: after a
-/// crash a record may be printed again, but none is lost. -c and -d remember
-/// what they see, too; --dry-run remembers nothing.
+/// crash a record may be printed again, but none is lost. --count and -d
+/// remember what they see, too; --dry-run remembers nothing.
 ///
 /// A stream has no end. With --within, --quiet or --last, records are
 /// forgotten after a while, and memory stays as it is.
@@ -47,7 +48,9 @@ Examples:
   events | tamis dedup --within 24h -n 10M --jsonl /id --time jsonl:/ts
                                                        one per id and day, by the events' own time
   alerts | tamis dedup --quiet 1h -n 1M                again after an hour without it
-  tamis dedup -d urls.txt                              the duplicates instead")]
+  tamis dedup -d urls.txt                              the duplicates instead
+  tamis dedup --field 1,3 access.log                   one line per first and third field, as awk has them
+  tamis dedup -c urls.txt | sort -rn | head            the most frequent lines")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -128,8 +131,19 @@ pub(crate) struct Args {
     #[arg(short, long)]
     duplicates: bool,
 
+    /// Print each record once, behind the number of times it occurs, as `uniq -c` does
+    ///
+    /// Nothing is printed before all is read. Every different record is held in
+    /// memory, and so is a digest of its key: the numbers are exact.
+    #[arg(short = 'c', long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates", "count"])]
+    tally: bool,
+
+    /// Print only the records that occur once, as `uniq -u` does; held in memory as with -c
+    #[arg(short, long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates"])]
+    unique: bool,
+
     /// Print only the number of records
-    #[arg(short, long)]
+    #[arg(long)]
     count: bool,
 
     /// No summary and no progress bar; --quiet without a TIME is the same
@@ -142,7 +156,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     time: TimeArgs,
 
-    /// Exit with 1 if nothing was printed, or counted with -c
+    /// Exit with 1 if nothing was printed, or counted with --count
     #[arg(long)]
     exit_status: bool,
 
@@ -275,6 +289,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         None => {
             let done = match &task.window {
                 Some(options) => windowed::with_memory(options, &task, &mut sink)?,
+                None if args.tally || args.unique => tally::with_counts(&task, &mut sink)?,
                 None if args.exact => local::with_digests(&task, &mut sink)?,
                 None => local::with_memory(&task, &mut sink)?,
             };
@@ -343,11 +358,11 @@ impl Args {
     }
 
     /// How many records the user asked to see.
-    fn printed(&self, report: &Report) -> u64 {
-        if self.duplicates {
-            report.records - report.chosen
-        } else {
-            report.chosen
+    fn printed(&self, report: &Report, memory: &Memory) -> u64 {
+        match memory.once {
+            Some(once) if self.unique => once,
+            _ if self.duplicates => report.records - report.chosen,
+            _ => report.chosen,
         }
     }
 }

@@ -1,6 +1,6 @@
+use crate::Exit;
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::Exit;
 use crate::location::{KeyFile, save};
 use crate::present::{self, Written};
 use anyhow::{Context, Result, bail};

@@ -186,6 +186,7 @@ impl<T: Remote> Shared<T> {
         Ok(Memory {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
+            once: None,
             redis: Some(stats),
             times: self.window.map(|_| Odd {
                 too_old: stats.too_old_keys,

@@ -16,6 +16,8 @@ pub(super) struct Memory {
     pub(super) wrong: f64,
     /// What the connections to Redis have been through.
     pub(super) redis: Option<Stats>,
+    /// How many records occur once, where that was counted.
+    pub(super) once: Option<u64>,
     /// In a window, what was odd about the times of records.
     pub(super) times: Option<Odd>,
 }
@@ -26,6 +28,7 @@ impl Memory {
         Self {
             bytes,
             wrong,
+            once: None,
             redis: None,
             times: None,
         }
@@ -41,7 +44,7 @@ pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exi
         let text = format!("{:#}\n", report_json(&report, memory));
         std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
-    let printed = args.printed(&report);
+    let printed = args.printed(&report, memory);
     if args.count {
         output::print(&format!("{printed}\n"))?;
     }
@@ -61,6 +64,9 @@ fn summarise(report: &Report, memory: &Memory) {
         human::counted(report.records - report.chosen, "duplicate"),
         human::size((report.bytes as f64 / seconds) as u64),
     );
+    if let Some(once) = memory.once {
+        say!("occurring once: {}", human::counted(once, "record"));
+    }
     say!(
         "filter {}, records wrongly dropped by chance: {} expected",
         human::size(memory.bytes),
@@ -94,6 +100,9 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
     });
+    if let Some(once) = memory.once {
+        all["once"] = once.into();
+    }
     if let Some(odd) = memory.times {
         all["too_old"] = odd.too_old.into();
         all["late"] = odd.late.into();
