@@ -1,7 +1,7 @@
 //! Strings of bits that programs set with SETBIT, in Redis or copied from it: how
 //! they hash must be said.
 
-use crate::foreign::{self, Encoding, ForeignArgs, HashArg, KeyBytes};
+use crate::foreign::{self, BitOrder, Encoding, ForeignArgs, HashArg, KeyBytes};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis};
 use crate::output;
 use crate::stream::Run;
@@ -41,7 +41,11 @@ impl ForeignArgs {
         let Some(bits) = self.bits else {
             bail!("a bitmap does not say how many bits its program counts on\n{HINT}");
         };
-        BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())
+        let shape = BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())?;
+        Ok(match self.bit_order {
+            Some(BitOrder::LowFirst) => shape.low_first(),
+            Some(BitOrder::HighFirst) | None => shape,
+        })
     }
 }
 
@@ -57,6 +61,7 @@ impl Bitmap {
         foreign::check_rule(input)?;
         let shape = args.bitmap_shape()?;
         let encoding = Encoding::of(Format::Bitmap, shape.keys(), args.keys)?;
+        let shape = shape.of_keys(encoding.0);
         let bits = match place {
             Place::File(path) => {
                 let bytes = foreign::map(path, &foreign::regular(path)?)?.to_vec();

@@ -19,6 +19,8 @@ pub(crate) fn names(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
     };
     file.and_then(|mut file| file.read_to_end(&mut text))
         .with_context(|| format!("the list of files, {}", list.display()))?;
+    // What some programs put before text is not part of the first name.
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
     let names = text.split(|byte| *byte == end);
     Ok(names.filter(|name| !name.is_empty()).map(path).collect())
 }

@@ -1,6 +1,7 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::apart::{Apart, Role};
+use crate::present::{self, Found, Written};
 use crate::source::{InputArgs, Run};
 use crate::{human, output};
 use anyhow::{Context, Result, anyhow};
@@ -15,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Duration;
 use tamis::index::FileIndex;
-use tamis::{AnyFilter, Hasher, Open, SecretKey};
-use tamis_formats::{Bytes, Format, Hint};
+use tamis::{AnyFilter, Existing, Hasher, Open, SecretKey};
+use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
 
 /// Where a filter lives: in a file, or in Redis for many workers.
@@ -132,11 +133,7 @@ impl Place {
         options: impl FnOnce() -> Result<Options>,
     ) -> Result<()> {
         match self {
-            Self::File(path) => match force {
-                true => filter.save(path),
-                false => filter.save_new(path),
-            }
-            .map_err(named(path)),
+            Self::File(path) => save(filter, path, force),
             Self::Redis(at) => {
                 warn_of_secret(filter.hasher(), format_args!("the copy at {at}"));
                 let options = options()?;
@@ -149,6 +146,23 @@ impl Place {
                 Ok(())
             }
         }
+    }
+}
+
+/// Puts a filter into a file: a new one, or with `force` in the place of a filter.
+pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
+    match present::check(path, force, Written::Filter)? {
+        Existing::Replace => filter.save(path),
+        Existing::Keep => filter.save_new(path),
+    }
+    .map_err(saving(path))
+}
+
+/// Says why a filter could not be put into a file.
+pub(crate) fn saving(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
+    move |error| match (&error, missing_folder(path)) {
+        (tamis::Error::Io { .. }, None) => output::creating(path, error),
+        _ => named(path)(error),
     }
 }
 
@@ -400,6 +414,10 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
     }
 }
 
+/// The way out for those who named their keys where a filter is expected.
+const FILTER_FIRST: &str =
+    "where files of keys are named, too, the filter comes first: tamis check FILTER KEYS";
+
 /// Who takes filters of other systems.
 const FOREIGN: &str = "this command needs a Tamis filter\n\
                        hint: check, add, info, verify, merge and copy can open it";
@@ -412,19 +430,7 @@ fn missing_folder(file: &Path) -> Option<&Path> {
 
 /// The format of a file, if it is another system's filter.
 pub(crate) fn recognised(path: &Path) -> Option<Format> {
-    let file = tamis::file::open_regular(path, false).ok()?;
-    let bytes = Bytes::map(&file).ok()?;
-    let open = |name| {
-        let hint = Hint {
-            name,
-            ..Hint::default()
-        };
-        tamis_formats::open(bytes.clone(), hint).map(|filter| filter.format())
-    };
-    match open(None) {
-        Err(tamis_formats::Error::Several { names }) => open(Some(names.first()?.as_bytes())).ok(),
-        found => found.ok(),
-    }
+    present::recognise(&tamis::file::open_regular(path, false).ok()?, None)
 }
 
 /// Says which filter an error is about, unless it does already.
@@ -442,11 +448,6 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                     None => "\nhint: `tamis create` creates a filter",
                 }
             }
-            tamis::Error::Io { source, .. }
-                if source.kind() == std::io::ErrorKind::AlreadyExists =>
-            {
-                return anyhow!("{path} already exists\nhint: --force replaces it");
-            }
             tamis::Error::KeyNeeded => "\nhint: pass --key-file",
             tamis::Error::Unclean { .. } => "\nhint: `tamis verify --seal` accepts the loss",
             tamis::Error::Corrupt { .. } if is_index(&file) => {
@@ -455,16 +456,22 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             tamis::Error::Corrupt {
                 what: "magic" | "length",
                 ..
-            } => match recognised(&file) {
-                Some(format) => return anyhow!("{path} is a {format} filter: {FOREIGN}"),
-                None => {
+            } => match present::describe(&file) {
+                Some((Found::Foreign(format), _)) => {
+                    return anyhow!("{path} is a {format} filter: {FOREIGN}");
+                }
+                Some((Found::Unknown, what)) => {
                     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
                     return anyhow!(
-                        "{path}: {text}\nhint: if it is another system's filter, name the system \
-                         with --format: {}",
+                        "{path} is {what}, not a Tamis filter\nhint: if it is another system's filter, \
+                         name the system with --format: {}",
                         known.join(", ")
                     );
                 }
+                Some((found, what)) if found != Found::Filter => {
+                    return anyhow!("{path} is {what}, not a filter\nhint: {FILTER_FIRST}");
+                }
+                _ => "",
             },
             _ => "",
         };
@@ -480,6 +487,14 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
 
 /// Servers without a filter's name, as an argument.
 pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
+    if !text.contains("://") {
+        // Of what is before a host, something may be a password.
+        let host = text.rsplit('@').next().unwrap_or_default();
+        let host = if host.is_empty() { "HOST" } else { host };
+        return Err(anyhow!(
+            "expected an address with its scheme: redis://{host}"
+        ));
+    }
     text.parse().map_err(|error| no_tls(text, error))
 }
 

@@ -16,6 +16,7 @@ mod foreign;
 mod index;
 mod location;
 mod lock;
+mod present;
 mod redisson;
 mod remote;
 mod source;
@@ -292,6 +293,9 @@ fn advise(error: &mut clap::Error) {
     }
     let command = std::env::args().nth(1).unwrap_or_default();
     let advice = match (command.as_str(), option.as_str()) {
+        (option, _) if option.starts_with('-') => {
+            format!("a command comes first, e.g. tamis plan {option}; `tamis --help` lists them")
+        }
         ("which", "-i" | "--ignore-case") => {
             "words are found whatever their case; `tamis grep -i` prints the lines".into()
         }

@@ -1,11 +1,12 @@
 //! Standard output is for data alone; everything else goes to stderr.
 
+use crate::present::{self, Written};
 use crate::{human, stdout};
 use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use tamis::{Existing, Replacement, Unplaced};
+use tamis::{Replacement, Unplaced};
 
 /// A line on stderr, for people. Names and keys in it can't do anything to their terminal.
 macro_rules! say {
@@ -85,7 +86,7 @@ enum Encoder {
 impl Sink {
     /// Standard output, or a file that must not exist yet unless `force`d. A pipe or a device is
     /// written to as it is.
-    pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self> {
+    pub(crate) fn open(path: Option<&Path>, force: bool, written: Written) -> Result<Self> {
         let Some(path) = file(path) else {
             return Self::stdout();
         };
@@ -96,7 +97,8 @@ impl Sink {
                 (None, stream.with_context(opening)?)
             }
             _ => {
-                let file = Replacement::begin(path, existing(force));
+                let existing = present::check(path, force, written)?;
+                let file = Replacement::begin(path, existing);
                 let mut file = file.map_err(|error| creating(path, error))?;
                 let to = file.file().try_clone().with_context(opening)?;
                 (Some(file), to)
@@ -248,27 +250,20 @@ impl Encoder {
     }
 }
 
-/// What `--force` says about a file that exists.
-pub(crate) const fn existing(force: bool) -> Existing {
-    if force {
-        Existing::Replace
-    } else {
-        Existing::Keep
-    }
-}
-
-/// Refuses a name that no result can get, before the work that makes it.
-pub(crate) fn check_place(path: &Path, force: bool) -> Result<()> {
-    Replacement::check(path, existing(force)).map_err(|error| creating(path, error))
-}
-
+/// Why a file could not be created or replaced. The name under which it was to be written first says nothing to users.
 pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
-    match error {
-        tamis::Error::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-            let path = path.display();
-            anyhow!("{path} already exists\nhint: --force replaces it")
-        }
-        error => error.into(),
+    let name = path.display();
+    match &error {
+        tamis::Error::Io { source, .. } => match source.kind() {
+            // Another program has just made it.
+            io::ErrorKind::AlreadyExists => anyhow!("{name} already exists"),
+            // What the system refused; what we refuse is said as it is.
+            kind if kind != io::ErrorKind::InvalidInput && source.get_ref().is_some() => {
+                anyhow!("{name}: no file can be made in its folder: {kind}")
+            }
+            _ => error.into(),
+        },
+        _ => error.into(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tamis::{AnyFilter, Hasher};
 use tamis_records::formats::FileClass;
 use tamis_records::input::{Input, InputError, Packing};
-use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule};
+use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule, Separator};
 use tamis_records::progress::Progress;
 use tamis_records::reader::{Oddities, Oddity, Reader};
 use tamis_records::records::Framing;
@@ -24,6 +24,10 @@ pub(crate) struct InputArgs {
 
     #[command(flatten)]
     part: PartArgs,
+
+    /// What is between the columns of --csv instead of a comma, e.g. ';' or '|'
+    #[arg(long, value_name = "C", value_parser = parse_separator, requires = "csv")]
+    csv_sep: Option<u8>,
 
     /// CSV or TSV files have no header row; name columns by number
     #[arg(long)]
@@ -104,13 +108,17 @@ struct PartArgs {
     #[arg(long, value_name = "C", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
 
-    /// The key is these columns of CSV, by name or number from 1
+    /// The key is these columns of CSV, by name or number from 1; a name with a comma is in quotes
     #[arg(long, value_name = "COL,...")]
     csv: Option<String>,
 
     /// The key is these columns of tab-separated values
     #[arg(long, value_name = "COL,...")]
     tsv: Option<String>,
+
+    /// The key is these fields, by number from 1, of lines with blanks between them, as awk has them
+    #[arg(long, value_name = "N,...")]
+    field: Option<String>,
 
     /// The key is what these JSON pointers find in each line
     #[arg(long, value_name = "/POINTER,...")]
@@ -127,19 +135,30 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+fn parse_separator(text: &str) -> Result<u8, String> {
+    match parse_delimiter(text)? {
+        b'"' | b'\n' | b'\r' => Err("quotes and line ends have their own meaning in CSV".into()),
+        byte => Ok(byte),
+    }
+}
+
 impl InputArgs {
     fn rule(&self) -> Result<RecordRule> {
         let columns = |list: &str, separator| {
-            let columns = Columns::parse(list, !self.no_header)?;
+            let header = !self.no_header && separator != Separator::Blanks;
+            let columns = Columns::parse(list, header)?;
             Ok::<_, String>(Part::Columns { separator, columns })
         };
         let part = match &self.part {
             PartArgs {
                 csv: Some(list), ..
-            } => columns(list, b','),
+            } => columns(list, Separator::Quoted(self.csv_sep.unwrap_or(b','))),
             PartArgs {
                 tsv: Some(list), ..
-            } => columns(list, b'\t'),
+            } => columns(list, Separator::Tab),
+            PartArgs {
+                field: Some(list), ..
+            } => columns(list, Separator::Blanks),
             PartArgs {
                 jsonl: Some(list), ..
             } => Pointer::parse_list(list).map(Part::Json),
@@ -217,7 +236,7 @@ impl Run {
                 Asked::Values(_) => {
                     return anyhow!(
                         "{other}\n\
-                         hint: name as many columns (--csv, --tsv, --jsonl) as the filter was created with"
+                         hint: name as many columns (--csv, --tsv, --field, --jsonl) as the filter was created with"
                     );
                 }
             };

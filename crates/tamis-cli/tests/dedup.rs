@@ -103,8 +103,8 @@ fn the_summary_tells_what_happened() {
         (&report["records"], &report["unique"], &report["duplicates"]),
         (&4.into(), &2.into(), &2.into())
     );
-    assert_eq!(dir.ok("dedup -c in").text(), "2\n");
-    assert_eq!(dir.ok("dedup -c -d in").text(), "2\n");
+    assert_eq!(dir.ok("dedup --count in").text(), "2\n");
+    assert_eq!(dir.ok("dedup --count -d in").text(), "2\n");
     assert!(
         dir.ok("dedup --exact in")
             .err
@@ -528,7 +528,7 @@ fn what_is_appended_begins_a_line_of_its_own() {
     assert_eq!(dir.read("out"), b"torn\n\0a\nb\n\0");
     // No line of anybody's is ended where nothing is printed.
     dir.write("out", "torn");
-    append("dedup -c in");
+    append("dedup --count in");
     assert_eq!(dir.read("out"), b"torn2\n");
 }
 
@@ -569,7 +569,10 @@ fn a_dry_run_changes_nothing() {
     let before = dir.read("seen");
     for _ in 0..2 {
         assert_eq!(dir.ok("dedup --filter seen --dry-run in").text(), "b\n");
-        assert_eq!(dir.ok("dedup -c --filter seen --dry-run in").text(), "1\n");
+        assert_eq!(
+            dir.ok("dedup --count --filter seen --dry-run in").text(),
+            "1\n"
+        );
         assert_eq!(
             dir.ok("dedup -d --filter seen --dry-run in").text(),
             "a\na\n"
@@ -577,8 +580,8 @@ fn a_dry_run_changes_nothing() {
     }
     assert_eq!(dir.read("seen"), before);
     // Without it, -c and -d record what they see.
-    assert_eq!(dir.ok("dedup -c --filter seen in").text(), "1\n");
-    assert_eq!(dir.run("dedup -c --filter seen in").text(), "0\n");
+    assert_eq!(dir.ok("dedup --count --filter seen in").text(), "1\n");
+    assert_eq!(dir.run("dedup --count --filter seen in").text(), "0\n");
     assert_eq!(dir.run("dedup --dry-run in").code, 2);
 }
 
@@ -619,7 +622,7 @@ fn the_sample_shows_something_real() {
     let ran = dir.ok("dedup urls.txt");
     assert!(ran.out == oracle(&sample, false));
     let normalised = dir
-        .ok("dedup -c --url urls.txt")
+        .ok("dedup --count --url urls.txt")
         .text()
         .trim()
         .parse::<usize>()

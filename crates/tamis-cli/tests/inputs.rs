@@ -163,7 +163,7 @@ fn an_unclosed_quote_takes_no_memory_for_the_rest() {
     let rows = row.repeat((80 << 20) / row.len());
     dir.write("in.csv", format!("id,name\n2,\"b\n{rows}"));
     let tamis = env!("CARGO_BIN_EXE_tamis");
-    let script = format!("ulimit -v 400000; exec {tamis} dedup -j 2 -c --csv id in.csv");
+    let script = format!("ulimit -v 400000; exec {tamis} dedup -j 2 --count --csv id in.csv");
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", &script]).current_dir(dir.path("."));
     let ran = common::Ran::from(shell.output().unwrap());
@@ -295,6 +295,74 @@ fn many_small_files_are_as_one() {
         "{}",
         ran.err
     );
+}
+
+/// What some programs put before UTF-8 is not part of the first key, however the text is packed.
+#[test]
+fn a_byte_order_mark_is_not_text() {
+    let dir = Sandbox::new();
+    dir.write("keys", "a\nb\n");
+    dir.ok("build -q f.tamis keys");
+    let marked = "\u{FEFF}a\nb\na\n".as_bytes();
+    dir.write("plain", marked);
+    let mut names = vec!["plain"];
+    for (name, encode) in FORMATS {
+        dir.write(name, encode(marked));
+        names.push(name);
+    }
+    for name in &names {
+        assert_eq!(
+            dir.ok(&format!("dedup -q {name}")).text(),
+            "a\nb\n",
+            "{name}"
+        );
+        assert_eq!(
+            dir.ok(&format!("check f.tamis {name}")).text(),
+            "a\nb\na\n",
+            "{name}"
+        );
+    }
+    let all = names.join(" ");
+    assert_eq!(dir.ok(&format!("dedup -q {all}")).text(), "a\nb\n");
+    dir.ok(&format!("build -q g.tamis {all}"));
+    assert_eq!(
+        dir.ok("info --json g.tamis")
+            .text()
+            .matches("\"keys\": 2")
+            .count(),
+        1
+    );
+    assert_eq!(dir.feed("dedup -q -0", "\u{FEFF}a\0a\0").out, b"a\0");
+    assert_eq!(
+        dir.feed("dedup -q --jsonl /id", "\u{FEFF}{\"id\":1}\n{\"id\":1}\n")
+            .text(),
+        "{\"id\":1}\n"
+    );
+    // Names of files, too.
+    dir.write("list", "\u{FEFF}plain\n");
+    assert_eq!(dir.ok("dedup -q --files-from list").text(), "a\nb\n");
+    // Anywhere else it is text; and bytes as they are have it.
+    assert_eq!(
+        dir.feed("dedup -q", "a\n\u{FEFF}a\n").text(),
+        "a\n\u{FEFF}a\n"
+    );
+    assert_eq!(dir.ok("dedup -q --raw plain").out, marked);
+}
+
+/// Records of one character and a NUL look like UTF-16, but who says how records end knows better.
+#[test]
+fn records_that_end_with_nul_are_not_utf_16() {
+    let dir = Sandbox::new();
+    let digits = (1..=9).map(|i| format!("{i}\0")).collect::<String>();
+    let ran = dir.feed("dedup -0 --strict", &digits);
+    assert_eq!((ran.code, ran.text()), (0, &*digits), "{}", ran.err);
+    assert!(!ran.err.contains("warning"), "{}", ran.err);
+    let ran = dir.feed("dedup --delimiter ; --strict", "1;\0;2;\0;");
+    assert_eq!((ran.code, ran.text()), (0, "1;\0;2;"), "{}", ran.err);
+    let marked = dir.feed("dedup -0 --strict", b"\xFF\xFEa\0b\0");
+    assert_eq!(marked.out, b"\xFF\xFEa\0b\0", "{}", marked.err);
+    // Lines are.
+    assert_eq!(dir.feed("dedup --strict", &digits).code, 2);
 }
 
 #[test]

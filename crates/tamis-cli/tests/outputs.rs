@@ -159,7 +159,7 @@ fn counting_writes_no_output() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..10));
     dir.write("keep.txt", "kept\n");
-    assert_eq!(dir.run("dedup -c a -o keep.txt --force").code, 2);
+    assert_eq!(dir.run("dedup --count a -o keep.txt --force").code, 2);
     assert_eq!(dir.read("keep.txt"), b"kept\n");
 }
 

@@ -407,8 +407,8 @@ fn what_is_left_of_filters_is_deleted() {
     server.cli(&["DEL", "seen", "{seen}:tamis", &witness]);
     let listed = dir.ok(&format!("list {servers}"));
     assert!(listed.err.contains("tamis gc"), "{}", listed.err);
-    let young = dir.run(&format!("gc --yes {servers}"));
-    assert_eq!(young.code, 1, "{}", young.err);
+    let young = dir.ok(&format!("gc --yes {servers}"));
+    assert!(young.err.contains("nothing to delete"), "{}", young.err);
     assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
 
     server.age(&chunk, 7200);

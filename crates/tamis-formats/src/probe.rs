@@ -53,7 +53,31 @@ pub(crate) enum Probe {
     /// `hash = seed * hash + unit` over UTF-16 and a mask, once a seed.
     JavaSeeds { seeds: Box<[i32]>, mask: i32 },
     /// Java's `hashCode`, its halves XORed, and a mask each.
-    JavaSpread { masks: Box<[i32]> },
+    JavaSpread { masks: Box<[i32]>, of: JavaKey },
+}
+
+/// Of what Java's `hashCode` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JavaKey {
+    /// A `String`: its UTF-16.
+    Text,
+    /// An `Integer`: four bytes, little-endian.
+    Int,
+    /// A `Long`: eight bytes, little-endian.
+    Long,
+}
+
+impl JavaKey {
+    fn hash_code(self, key: &[u8]) -> i32 {
+        match self {
+            Self::Text => small::java_32(key, 31),
+            Self::Int => i32::from_le_bytes(key.try_into().unwrap_or_default()),
+            Self::Long => {
+                let number = u64::from_le_bytes(key.try_into().unwrap_or_default());
+                (number ^ number >> 32) as i32
+            }
+        }
+    }
 }
 
 /// No answer of i64's `%` may be negative.
@@ -130,7 +154,7 @@ impl Probe {
             Self::Seeds { seeds, .. } => seeds.len() as u64,
             Self::Abloom { .. } => ABLOOM.len() as u64,
             Self::JavaSeeds { seeds, .. } => seeds.len() as u64,
-            Self::JavaSpread { masks } => masks.len() as u64,
+            Self::JavaSpread { masks, .. } => masks.len() as u64,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
             | Self::Spark1 { hashes }
@@ -229,8 +253,8 @@ impl Probe {
             Self::JavaSeeds { ref seeds, mask } => {
                 (seeds.iter()).all(|seed| each((small::java_32(key, *seed) & mask) as u64))
             }
-            Self::JavaSpread { ref masks } => {
-                let hash = small::java_32(key, 31);
+            Self::JavaSpread { ref masks, of } => {
+                let hash = of.hash_code(key);
                 let hash = hash ^ (hash as u32 >> 16) as i32;
                 (masks.iter()).all(|mask| u64::try_from(mask & hash).is_ok_and(&mut each))
             }

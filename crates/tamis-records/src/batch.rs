@@ -12,6 +12,9 @@ pub enum Print {
     Chosen,
     /// The chosen ones, each behind where it comes from.
     Located(Prefix),
+    /// The chosen ones, each behind its length, four bytes, little-endian: for who must tell them apart, whatever they
+    /// hold.
+    Measured,
     /// Those that were not chosen.
     Others,
     /// None.
@@ -212,33 +215,44 @@ impl<K: Token> Batch<K> {
         match print {
             Print::Chosen => self.gather(chunk, true),
             Print::Others => self.gather(chunk, false),
-            Print::Located(prefix) => self.locate(chunk, prefix, before),
+            Print::Located(prefix) => self.locate(chunk, |out, number, _| {
+                if prefix.name {
+                    out.extend_from_slice(&chunk.input);
+                    out.push(b':');
+                }
+                if prefix.number {
+                    // Writing to a Vec can't fail.
+                    let _ = write!(out, "{}:", number.map_or(1, |number| before + number));
+                }
+            }),
+            Print::Measured => self.locate(chunk, |out, _, record| {
+                // A record is shorter than 4 GiB, or refused.
+                out.extend_from_slice(&(record.len() as u32).to_le_bytes());
+            }),
             Print::Nothing => &[],
         }
     }
 
-    /// Copies the chosen records, each behind its prefix.
-    fn locate(&mut self, chunk: &Chunk, prefix: Prefix, before: u64) -> &[u8] {
+    /// Copies the chosen records, each behind what `prefix` puts there; it is given the record's number in the chunk, from
+    /// 1, which a header row has not.
+    fn locate(
+        &mut self,
+        chunk: &Chunk,
+        prefix: impl Fn(&mut Vec<u8>, Option<u64>, &[u8]),
+    ) -> &[u8] {
         let mut out = std::mem::take(&mut self.located);
         out.clear();
-        let mut print = |number: u64, record: &[u8]| {
-            if prefix.name {
-                out.extend_from_slice(&chunk.input);
-                out.push(b':');
-            }
-            if prefix.number {
-                // Writing to a Vec can't fail.
-                let _ = write!(out, "{number}:");
-            }
+        let mut print = |number, record: &[u8]| {
+            prefix(&mut out, number, record);
             out.extend_from_slice(record);
         };
         if chunk.prints_header {
-            print(1, &chunk.buffer[..chunk.header]);
+            print(None, &chunk.buffer[..chunk.header]);
         }
         for (i, &end) in self.ends.iter().enumerate() {
             if self.chosen[i] {
                 let record = &chunk.records()[self.start(i)..end as usize];
-                print(before + i as u64 + 1, record);
+                print(Some(i as u64 + 1), record);
             }
         }
         self.located = out;

@@ -25,6 +25,8 @@ pub enum FileClass {
     Utf16,
     /// Text in UTF-32.
     Utf32,
+    /// Compressed data of a sort that inputs are unpacked from.
+    Packed,
     /// Something to unpack or convert.
     Other,
 }
@@ -63,9 +65,12 @@ const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"\xFF\x06\0\0sNaPpY", other("snappy data")),
     (b"%PDF-", other("a PDF file")),
     // As compressed data inside compressed data.
-    (b"\x1F\x8B\x08", other("gzip data inside")),
-    (b"\x28\xB5\x2F\xFD", other("zstd data inside")),
-    (b"\xFD7zXZ\0", other("xz data inside")),
+    (b"\x1F\x8B\x08", kind("gzip data inside", FileClass::Packed)),
+    (
+        b"\x28\xB5\x2F\xFD",
+        kind("zstd data inside", FileClass::Packed),
+    ),
+    (b"\xFD7zXZ\0", kind("xz data inside", FileClass::Packed)),
     // UTF-32 first, whose mark begins as that of UTF-16 does.
     (b"\xFF\xFE\0\0", UTF_32),
     (b"\0\0\xFE\xFF", UTF_32),
@@ -112,6 +117,17 @@ pub(crate) fn not_lines(head: &[u8]) -> Option<FileKind> {
         .or_else(|| not_text(head))
 }
 
+/// What a file that begins so is, if it is known and not text.
+///
+/// ```
+/// use tamis_records::formats::{is_text, kind_of};
+/// assert_eq!(kind_of(b"%PDF-1.7\n").map(|kind| kind.name), Some("a PDF file"));
+/// assert!(kind_of(b"a line\n").is_none() && is_text(b"a line\n"));
+/// ```
+pub fn kind_of(head: &[u8]) -> Option<FileKind> {
+    not_lines(head)
+}
+
 fn signed(signatures: &[(&[u8], FileKind)], head: &[u8]) -> Option<FileKind> {
     let mut found = signatures
         .iter()
@@ -119,8 +135,8 @@ fn signed(signatures: &[(&[u8], FileKind)], head: &[u8]) -> Option<FileKind> {
     found.next().map(|(_, kind)| *kind)
 }
 
-/// PDF looks like text; and a text may begin with what some formats do.
-fn is_text(head: &[u8]) -> bool {
+/// Whether a file that begins so is text in UTF-8. PDF looks like text; and a text may begin with what some formats do.
+pub fn is_text(head: &[u8]) -> bool {
     is_plain(head) && !head.starts_with(b"%PDF-")
 }
 

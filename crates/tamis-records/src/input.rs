@@ -280,7 +280,7 @@ impl Compression {
 /// What is done about compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// It is recognised, and the data unpacked.
+    /// It is recognised, and the data unpacked. A byte order mark of UTF-8 at the start is not part of the data.
     Recognised,
     /// Bytes are read as they are.
     Ignored,
@@ -357,15 +357,22 @@ impl Input {
             source,
             progress: Arc::clone(progress),
         };
+        let undecided = |bytes: &[u8]| Compression::undecided(bytes) || may_become_mark(bytes);
         let first = match packing {
-            Packing::Recognised => first_bytes(&mut source, Compression::undecided),
+            Packing::Recognised => first_bytes(&mut source, undecided),
             Packing::Ignored => Ok(Vec::new()),
         };
-        let first = first.map_err(failed)?;
+        let mut first = first.map_err(failed)?;
         let compression = Compression::of(&first);
         let bytes: Box<dyn Read + Send> = match compression {
-            Compression::None => Box::new(Cursor::new(first).chain(source)),
-            _ => Box::new(Members::new(compression, first, source).map_err(failed)?),
+            Compression::None => {
+                skip_mark(&mut first);
+                Box::new(Cursor::new(first).chain(source))
+            }
+            _ => Box::new(Unmarked {
+                start: None,
+                source: Members::new(compression, first, source).map_err(failed)?,
+            }),
         };
         Ok(Self {
             name: name.to_owned(),
@@ -530,6 +537,43 @@ fn first_bytes(source: &mut impl Read, undecided: impl Fn(&[u8]) -> bool) -> io:
         }
     }
     Ok(bytes[..filled].to_vec())
+}
+
+/// What some programs put before text in UTF-8: U+FEFF.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+
+fn may_become_mark(bytes: &[u8]) -> bool {
+    bytes.len() < MARK.len() && MARK.starts_with(bytes)
+}
+
+fn skip_mark(first: &mut Vec<u8>) {
+    if first.starts_with(MARK) {
+        first.drain(..MARK.len());
+    }
+}
+
+/// Unpacked data without the mark that it may begin with.
+struct Unmarked<R> {
+    /// The first bytes, once they are read.
+    start: Option<Cursor<Vec<u8>>>,
+    source: R,
+}
+
+impl<R: Read> Read for Unmarked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let start = match &mut self.start {
+            Some(start) => start,
+            None => {
+                let mut first = first_bytes(&mut self.source, may_become_mark)?;
+                skip_mark(&mut first);
+                self.start.insert(Cursor::new(first))
+            }
+        };
+        match start.read(into)? {
+            0 => self.source.read(into),
+            count => Ok(count),
+        }
+    }
 }
 
 /// Whether a decoder would need more memory than it may take. Only the texts of the errors tell.

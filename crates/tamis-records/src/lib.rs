@@ -24,7 +24,7 @@
 //! use tamis_records::batch::Print;
 //! use tamis_records::exact::ExactSet;
 //! use tamis_records::input::{Input, Packing};
-//! use tamis_records::key::{Columns, RecordRule, Part};
+//! use tamis_records::key::{Columns, RecordRule, Part, Separator};
 //! use tamis_records::pipeline::{Halt, Job, Outcome, run};
 //! use tamis_records::progress::Progress;
 //! use tamis_records::reader::{CHUNK, Reader};
@@ -32,7 +32,7 @@
 //! let csv = "user,page\nann,/a\nbob,/b\nann,/c\n";
 //! let input = Input::from_read("example", csv.as_bytes(), Packing::Recognised, &Default::default());
 //! let columns = Columns::parse("user", true)?;
-//! let part = Part::Columns { separator: b',', columns };
+//! let part = Part::Columns { separator: Separator::COMMA, columns };
 //! let rule = RecordRule::of(part, false, tamis::KeyRule::EXACT);
 //! let mut shards = [ExactSet::default(), ExactSet::default()];
 //! let mut output = Vec::new();

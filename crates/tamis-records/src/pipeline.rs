@@ -14,10 +14,10 @@ use crate::input::InputError;
 use crate::key::{KeyMaker, NotHex, RecordRule};
 use crate::progress::Progress;
 use crate::reader::{Chunk, Reader};
-use crate::turn::Turn;
+use crate::turn::{Access, Turn};
 use std::io::{self, Write};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 use tamis::Moment;
 
@@ -48,7 +48,8 @@ pub struct Job<'a, S, K, H, D, E> {
     pub checkpoint: Option<Checkpoint<'a, S, E>>,
 }
 
-/// From time to time, between two chunks: everything decided so far is printed and flushed when `save` runs.
+/// From time to time, between two chunks and while the input is silent: everything decided so far is printed and flushed
+/// when `save` runs.
 pub struct Checkpoint<'a, S, E> {
     /// Time between two checkpoints.
     pub every: Duration,
@@ -113,8 +114,12 @@ where
         source: Mutex::new(Source {
             reader: job.reader,
             next: 0,
-            saved: Instant::now(),
-            checkpoint: job.checkpoint,
+        }),
+        saver: job.checkpoint.map(|checkpoint| {
+            Mutex::new(Saver {
+                checkpoint,
+                saved: Instant::now(),
+            })
         }),
         shards: job.shards.iter_mut().map(Turn::new).collect(),
         output: Turn::new(Output {
@@ -131,11 +136,16 @@ where
         print: job.print,
         progress: job.progress,
     };
+    let end = Signal::default();
     std::thread::scope(|scope| {
-        for _ in 1..job.threads {
-            scope.spawn(|| engine.carry_chunks());
-        }
-        engine.carry_chunks();
+        scope.spawn(|| engine.save_in_silence(&end));
+        std::thread::scope(|scope| {
+            for _ in 1..job.threads {
+                scope.spawn(|| engine.carry_chunks());
+            }
+            engine.carry_chunks();
+        });
+        end.give();
     });
     let mut output = engine.output.into_inner();
     output.flush();
@@ -152,7 +162,9 @@ where
 }
 
 struct Engine<'a, S, K, H, D, E> {
-    source: Mutex<Source<'a, S, E>>,
+    source: Mutex<Source>,
+    /// Locked after the source, if both are.
+    saver: Option<Mutex<Saver<'a, S, E>>>,
     shards: Vec<Turn<&'a mut S>>,
     output: Turn<Output<'a>>,
     /// How many records of the present input came before a chunk, with its header row.
@@ -169,12 +181,49 @@ struct Engine<'a, S, K, H, D, E> {
     progress: &'a Progress,
 }
 
-struct Source<'a, S, E> {
+struct Source {
     reader: Reader,
     next: u64,
-    saved: Instant,
-    checkpoint: Option<Checkpoint<'a, S, E>>,
 }
+
+struct Saver<'a, S, E> {
+    checkpoint: Checkpoint<'a, S, E>,
+    saved: Instant,
+}
+
+impl<S, E> Saver<'_, S, E> {
+    /// How long it is until the next checkpoint.
+    fn left(&self) -> Duration {
+        self.checkpoint.every.saturating_sub(self.saved.elapsed())
+    }
+}
+
+/// That a run has ended.
+#[derive(Default)]
+struct Signal {
+    is_given: Mutex<bool>,
+    given: Condvar,
+}
+
+impl Signal {
+    fn give(&self) {
+        *self.is_given.lock().expect(NO_PANIC) = true;
+        self.given.notify_all();
+    }
+
+    /// Waits for it, but no longer than this; whether it is given.
+    fn wait(&self, most: Duration) -> bool {
+        let is_given = self.is_given.lock().expect(NO_PANIC);
+        let waited = self
+            .given
+            .wait_timeout_while(is_given, most, |given| !*given);
+        *waited.expect(NO_PANIC).0
+    }
+}
+
+const NO_PANIC: &str = "no thread panics while it holds it";
+/// Where chunks are on their way when a checkpoint is due, the next look comes after this time.
+const SOON: Duration = Duration::from_millis(50);
 
 impl<S, K, H, D, E> Engine<'_, S, K, H, D, E>
 where
@@ -272,10 +321,7 @@ where
         self.halted.store(true, Ordering::Relaxed);
         self.progress.stop.store(true, Ordering::Relaxed);
         if let Some(failure) = failure {
-            let mut first = self
-                .failure
-                .lock()
-                .expect("no thread panics while it holds it");
+            let mut first = self.failure.lock().expect(NO_PANIC);
             first.get_or_insert(failure);
         }
     }
@@ -283,12 +329,14 @@ where
     /// Reads the next chunk and gives its number.
     fn read(&self, chunk: &mut Chunk) -> Option<u64> {
         let mut source = self.source.lock().expect("no thread panics while it reads");
-        if source
-            .checkpoint
-            .as_ref()
-            .is_some_and(|c| source.saved.elapsed() >= c.every)
-        {
-            self.save(&mut source);
+        if let Some(saver) = &self.saver {
+            let mut saver = saver.lock().expect(NO_PANIC);
+            if saver.left().is_zero() {
+                // No chunk starts while the source is held, and those before it are waited for.
+                let output = self.output.wait(source.next);
+                let shards = self.shards.iter().map(|shard| shard.wait(source.next));
+                self.save(&mut saver, output, shards.collect());
+            }
         }
         if self.progress.stop.load(Ordering::Relaxed) || !source.reader.read(chunk) {
             return None;
@@ -297,26 +345,60 @@ where
         Some(source.next - 1)
     }
 
-    /// Runs the checkpoint. No chunk starts while the source is held, and those before it are waited for.
-    fn save(&self, source: &mut Source<S, E>) {
-        let mut output = self.output.wait(source.next);
+    /// Runs checkpoints while a read keeps the source: the next bytes of a pipe may be hours away, and what was decided
+    /// must not wait for them.
+    fn save_in_silence(&self, end: &Signal) {
+        let Some(saver) = &self.saver else {
+            return;
+        };
+        let _guard = EndOnPanic;
+        let every = saver.lock().expect(NO_PANIC).checkpoint.every;
+        // Then it is saved before every read.
+        if every.is_zero() {
+            return;
+        }
+        let mut pause = every;
+        while !end.wait(pause) {
+            let mut saver = saver.lock().expect(NO_PANIC);
+            pause = saver.left();
+            if pause.is_zero() {
+                pause = if self.save_if_settled(&mut saver) {
+                    every
+                } else {
+                    SOON.min(every)
+                };
+            }
+        }
+    }
+
+    /// Runs the checkpoint, unless a chunk has been decided in part or is not printed yet.
+    fn save_if_settled(&self, saver: &mut Saver<S, E>) -> bool {
+        let output = self.output.as_it_is();
+        let printed = output.number();
+        let shards: Vec<_> = self.shards.iter().map(Turn::as_it_is).collect();
+        let settled = shards.iter().all(|shard| shard.number() == printed);
+        if settled {
+            self.save(saver, output, shards);
+        }
+        settled
+    }
+
+    /// Runs the checkpoint. What the shards have decided is printed.
+    fn save(
+        &self,
+        saver: &mut Saver<S, E>,
+        mut output: Access<Output>,
+        mut shards: Vec<Access<&mut S>>,
+    ) {
         output.flush();
         // Where a decision has failed, shards hold keys whose records were not printed.
-        if output.result.is_ok()
-            && !self.halted.load(Ordering::Relaxed)
-            && let Some(checkpoint) = &mut source.checkpoint
-        {
-            let mut shards: Vec<_> = self
-                .shards
-                .iter()
-                .map(|shard| shard.wait(source.next))
-                .collect();
+        if output.result.is_ok() && !self.halted.load(Ordering::Relaxed) {
             let mut shards: Vec<_> = shards.iter_mut().map(|shard| &mut ***shard).collect();
-            if let Err(error) = (checkpoint.save)(&mut shards) {
+            if let Err(error) = (saver.checkpoint.save)(&mut shards) {
                 self.halt(Some(error));
             }
         }
-        source.saved = Instant::now();
+        saver.saved = Instant::now();
     }
 }
 

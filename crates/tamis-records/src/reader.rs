@@ -1,8 +1,8 @@
 //! Inputs, one after the other, as chunks of whole records.
 
-use crate::formats::{self, FileKind};
+use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Input, InputError};
-use crate::key::{Columns, RecordRule};
+use crate::key::{Columns, RecordRule, Separator};
 use crate::records::{Framing, LastBorder, newlines};
 use std::fmt;
 use std::sync::Arc;
@@ -123,7 +123,7 @@ pub struct Reader {
     looks_at_kinds: bool,
     joins_files: bool,
     framing: Framing,
-    columns: Option<(Columns, u8)>,
+    columns: Option<(Columns, Separator)>,
     current: Option<Current>,
     /// The beginning of a record whose end was not in the last chunk.
     rest: Vec<u8>,
@@ -318,7 +318,7 @@ impl Reader {
             let waiting = filled < buffer.len() && current.input.short_reads_mean_waiting();
             if border.at > 0 && (filled == buffer.len() || waiting) {
                 self.rest.extend_from_slice(&buffer[border.at..filled]);
-                if current.framing == Framing::Csv {
+                if matches!(current.framing, Framing::Csv(_)) {
                     current.lines += newlines(&buffer[..border.at]);
                 }
                 return Ok(More::Yes);
@@ -409,6 +409,13 @@ impl Reader {
         let head = records.iter().chain(&self.rest).take(formats::HEAD);
         let head: Vec<u8> = head.copied().collect();
         match formats::not_lines(&head) {
+            // Short records that end with NUL look like it.
+            Some(kind)
+                if matches!(kind.class, FileClass::Utf16 | FileClass::Utf32)
+                    && self.framing.delimiter() != b'\n' =>
+            {
+                Ok(())
+            }
             Some(kind) => self.object(current, &Oddity::NoLines(kind)),
             None => Ok(()),
         }
@@ -457,7 +464,7 @@ impl Reader {
     fn positions(
         &self,
         columns: &Columns,
-        separator: u8,
+        separator: Separator,
         names: &[u8],
     ) -> Result<Vec<usize>, String> {
         match &self.first_header {

@@ -15,8 +15,8 @@ use memchr::{memchr, memchr2, memrchr};
 pub enum Framing {
     /// Each record ends with this byte.
     Delimited(u8),
-    /// Each record ends with a line feed that is not inside quotes.
-    Csv,
+    /// Each record ends with a line feed that is not inside quotes, which begin after this byte.
+    Csv(u8),
 }
 
 impl Default for Framing {
@@ -34,7 +34,7 @@ impl Framing {
     pub fn delimiter(self) -> u8 {
         match self {
             Self::Delimited(byte) => byte,
-            Self::Csv => b'\n',
+            Self::Csv(_) => b'\n',
         }
     }
 
@@ -52,7 +52,7 @@ impl Framing {
     /// Why a record of more bytes is refused.
     pub(crate) fn too_long(self, longest: usize) -> String {
         let hint = match self {
-            Self::Csv => "; is a quote never closed?",
+            Self::Csv(_) => "; is a quote never closed?",
             Self::Delimited(_) => "",
         };
         format!("a record is longer than {longest} bytes{hint}")
@@ -62,7 +62,7 @@ impl Framing {
     pub fn first_end(self, bytes: &[u8]) -> Option<usize> {
         match self {
             Self::Delimited(delimiter) => memchr(delimiter, bytes).map(|at| at + 1),
-            Self::Csv => CsvBorders::default().next(bytes),
+            Self::Csv(separator) => CsvBorders::new(separator).next(bytes),
         }
     }
 
@@ -77,8 +77,8 @@ impl Framing {
                     start = at + 1;
                 }
             }
-            Self::Csv => {
-                let mut borders = CsvBorders::default();
+            Self::Csv(separator) => {
+                let mut borders = CsvBorders::new(separator);
                 while let Some(end) = borders.next(bytes) {
                     each(start, end);
                     start = end;
@@ -116,7 +116,10 @@ impl LastBorder {
             framing,
             watches_quotes,
             searched: 0,
-            csv: CsvBorders::default(),
+            csv: CsvBorders::new(match framing {
+                Framing::Csv(separator) => separator,
+                Framing::Delimited(_) => b',',
+            }),
             at: 0,
             unclosed: None,
         }
@@ -136,7 +139,7 @@ impl LastBorder {
                 }
                 self.searched = bytes.len();
             }
-            Framing::Csv => {
+            Framing::Csv(_) => {
                 while self.unclosed.is_none()
                     && let Some(end) = self.csv.next(bytes)
                 {
@@ -151,8 +154,8 @@ impl LastBorder {
 }
 
 /// Walks over the record ends of CSV; may run dry and go on when more bytes have come.
-#[derive(Default)]
 struct CsvBorders {
+    separator: u8,
     searched: usize,
     record: usize,
     quoted: bool,
@@ -165,6 +168,18 @@ struct CsvBorders {
 }
 
 impl CsvBorders {
+    const fn new(separator: u8) -> Self {
+        Self {
+            separator,
+            searched: 0,
+            record: 0,
+            quoted: false,
+            opened: 0,
+            closed: None,
+            suspect: None,
+        }
+    }
+
     #[inline]
     fn next(&mut self, bytes: &[u8]) -> Option<usize> {
         loop {
@@ -190,7 +205,7 @@ impl CsvBorders {
                 continue;
             }
             if let Some(closed) = self.closed.take()
-                && !b",\r\n ".contains(&bytes[closed])
+                && ![self.separator, b'\r', b'\n', b' '].contains(&bytes[closed])
                 && memchr(b'\n', &bytes[self.opened..closed]).is_some()
             {
                 self.suspect.get_or_insert(self.opened);
@@ -199,7 +214,7 @@ impl CsvBorders {
                 self.record = at + 1;
                 return Some(at + 1);
             }
-            if at == self.record || bytes[at - 1] == b',' {
+            if at == self.record || bytes[at - 1] == self.separator {
                 self.quoted = true;
                 self.opened = at;
             }

@@ -272,7 +272,9 @@ pub struct Task<'a> {
 /// before it says what it means.
 pub fn can_be_continued(specs: &[KeySpec]) -> bool {
     let stands_alone = |spec: &KeySpec| match &spec.rule().part {
-        Part::Columns { columns, .. } => !columns.header && spec.rule().framing() != Framing::Csv,
+        Part::Columns { columns, .. } => {
+            !columns.header && !matches!(spec.rule().framing(), Framing::Csv(_))
+        }
         _ => !matches!(spec.source(), Source::Parquet(_)),
     };
     specs.iter().all(stands_alone)

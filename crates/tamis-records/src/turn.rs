@@ -46,6 +46,17 @@ impl<T> Turn<T> {
         }
     }
 
+    /// The value now, whoever's turn it is. Nobody else gets it meanwhile.
+    pub(crate) fn as_it_is(&self) -> Access<'_, T> {
+        Access {
+            queue: self
+                .queue
+                .lock()
+                .expect("no thread panics while it holds a turn"),
+            moved: &self.moved,
+        }
+    }
+
     pub(crate) fn into_inner(self) -> T {
         self.queue
             .into_inner()
@@ -61,6 +72,11 @@ pub(crate) struct Access<'a, T> {
 }
 
 impl<T> Access<'_, T> {
+    /// How many blocks have passed.
+    pub(crate) fn number(&self) -> u64 {
+        self.queue.next
+    }
+
     /// Lets the next block in. Merely dropping the access keeps the turn.
     pub(crate) fn pass(mut self) {
         self.queue.next += 1;

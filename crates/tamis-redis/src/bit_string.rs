@@ -11,6 +11,8 @@ use redis::{Cmd, FromRedisValue, Value};
 
 /// Commands that are sent together.
 const TOGETHER: usize = 4096;
+/// Bytes that are read at once.
+const PIECE: usize = 512 << 10;
 
 /// A string of bits in the key `NAME`, and its description in the hash
 /// `{NAME}:config`, which a cluster keeps in the same slot. Redisson stores its
@@ -76,10 +78,25 @@ impl BitString {
         }
     }
 
-    /// All of the string.
+    /// All of the string, in pieces that are each an ordinary answer. Bits that
+    /// are set meanwhile may be in it or not.
     pub fn read(&mut self) -> Result<Vec<u8>, Error> {
-        let command = command!("GET", &self.name);
-        self.one("reading", command)
+        let mut all = Vec::new();
+        loop {
+            let (from, to) = (all.len(), all.len() + PIECE - 1);
+            let command = command!("GETRANGE", &self.name, from, to);
+            let piece: Vec<u8> = self.one("reading", command)?;
+            all.extend_from_slice(&piece);
+            if piece.len() < PIECE {
+                break;
+            }
+        }
+        // SETBIT never makes it shorter: then it was deleted or replaced meanwhile.
+        if self.bytes()? < all.len() as u64 {
+            let name = self.name.clone();
+            return Err(Error::Gone { name });
+        }
+        Ok(all)
     }
 
     /// Creates an empty one. With `force`, an existing one is replaced; a key

@@ -210,6 +210,7 @@ fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
     }
     let value = digits.parse::<f64>().map_err(|_| expected_number(text))? * factor;
     match value {
+        v if v < 0.0 => Err(format!("expected a number from 0 on, got {text}")),
         v if !(0.0..1.8e19).contains(&v) => Err(format!("{text} is out of range")),
         v => Ok(v.round() as u64),
     }

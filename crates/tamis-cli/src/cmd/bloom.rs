@@ -1,3 +1,4 @@
+use crate::present::{self, Written};
 use crate::{Exit, foreign, human, output};
 use anyhow::{Context, Result, anyhow};
 use std::fs::File;
@@ -33,7 +34,7 @@ pub(crate) struct Args {
     columns: Vec<String>,
 
     /// How often a filter may wrongly say "yes"
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// The file to write
@@ -53,7 +54,7 @@ struct Made {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    output::check_place(&args.output, args.force)?;
+    present::check(&args.output, args.force, Written::Parquet)?;
     let name = || args.file.display().to_string();
     let file = foreign::regular(&args.file)?;
     let mut made = Vec::new();
@@ -73,7 +74,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         })
         .collect();
     let added = tamis_formats::parquet_with_filters(bytes.clone(), &new).with_context(name)?;
-    let existing = output::existing(args.force);
+    let existing = present::check(&args.output, args.force, Written::Parquet)?;
     foreign::write_with(&args.output, existing, |file| {
         bytes.slice(0..added.data_end).write_to(file)?;
         file.write_all(&added.bytes)

@@ -3,12 +3,13 @@ use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::foreign::make::{self, Distinct};
 use crate::foreign::{self, Encoding};
-use crate::location::named;
+use crate::location::save;
+use crate::present::{self, Written};
 use crate::stream::{Halt, InputArgs, Pass, Report, Run};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use tamis::{AnyFilter, Both, Contradiction, Error, Hash, Hasher, Kind, ListBuilder};
+use tamis::{AnyFilter, Both, Contradiction, Error, Existing, Hash, Hasher, Kind, ListBuilder};
 use tamis_formats::{Format, Keys};
 use tamis_records::batch::Print;
 
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     input: InputArgs,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
-    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Make the smallest filter (ribbon); look-ups take longer
@@ -71,9 +72,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     temp_dir: Option<PathBuf>,
 
-    /// Replace the file if it exists
+    /// Replace the file if it is a filter already; nothing else is replaced
     #[arg(long)]
     force: bool,
+
+    /// Build a filter even if there are no keys; without this, that is an error
+    #[arg(long)]
+    allow_empty: bool,
 
     /// No summary and no progress bar
     #[arg(short, long)]
@@ -115,7 +120,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     }
     let mut input = args.input.find(&mut apart)?;
     input.hides_bar = args.quiet;
-    output::check_place(&path, args.force)?;
+    args.check(&path)?;
     match args.format {
         Some(format) => build_foreign(format, &path, &args, &input),
         None => build(&path, &args, &input),
@@ -141,12 +146,13 @@ fn build_foreign(format: Format, path: &Path, args: &Args, input: &Run) -> Resul
         Exit::Done => {}
         exit => return Ok(exit),
     }
+    args.refuse_empty(records)?;
     let mut filter = make::create(format, keys.len(), rate, seed)?;
     for key in keys.iter() {
         filter.insert(key)?;
     }
     let bytes = filter.to_bytes();
-    foreign::write(path, &bytes, output::existing(args.force))?;
+    foreign::write(path, &bytes, args.check(path)?)?;
     if !args.quiet {
         let summary = make::summary(path, &filter, keys.len(), bytes.len());
         let more = match records - keys.len() {
@@ -184,6 +190,7 @@ fn build(path: &Path, args: &Args, input: &Run) -> Result<Exit> {
         Exit::Done => {}
         exit => return Ok(exit),
     }
+    args.refuse_empty(records)?;
     if let Some(input) = args.allow_input(input) {
         let report = collect(&input, &hasher, &mut list, List::Allow)?;
         match whole(report)? {
@@ -212,12 +219,7 @@ fn build(path: &Path, args: &Args, input: &Run) -> Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    let saved = if args.force {
-        filter.save(path)
-    } else {
-        filter.save_new(path)
-    };
-    saved.map_err(named(path))?;
+    save(&filter, path, args.force)?;
     if !args.quiet {
         summarise(path, &filter, records);
     }
@@ -234,6 +236,27 @@ impl Args {
             }
             (None, filter) => filter.context("no file to create"),
         }
+    }
+
+    /// Refuses a name that the filter can't get.
+    fn check(&self, path: &Path) -> Result<Existing> {
+        let written = match self.format {
+            Some(format) => Written::Foreign(Some(format)),
+            None => Written::Filter,
+        };
+        present::check(path, self.force, written)
+    }
+
+    /// A list without a key is most often one that was not found: its filter would let everything through.
+    fn refuse_empty(&self, records: u64) -> Result<()> {
+        if records == 0 && !self.allow_empty {
+            bail!(
+                "no key was read, so no filter was built\n\
+                 hint: the filter comes first, then files of keys (or keys on standard input); \
+                 --allow-empty builds a filter without keys"
+            );
+        }
+        Ok(())
     }
 
     fn rate(&self) -> f64 {

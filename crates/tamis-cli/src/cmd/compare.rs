@@ -7,6 +7,7 @@ use crate::compare::report::{Comparison, Refusal};
 use crate::compare::step::{self, What};
 use crate::compare::{html, table};
 use crate::output::Sink;
+use crate::present::Written;
 use crate::stream::{self, InputArgs};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     absent: Vec<PathBuf>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "0.01", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: f64,
 
     /// What else must be possible; separate several with commas
@@ -68,7 +69,7 @@ pub(crate) struct Args {
     memory: u64,
 
     /// Store at most this many keys, sampled evenly
-    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count)]
+    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: u64,
 
     /// Calculate the sizes for this many such keys, too
@@ -123,7 +124,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         bail!("FILE and --absent can't both be standard input");
     }
     let mut page = match &args.html {
-        Some(path) => Some(Sink::open(Some(path), args.force)?),
+        Some(path) => Some(Sink::open(Some(path), args.force, Written::Page)?),
         None => None,
     };
     // First of all, so that no signal finds a folder that nobody removes.

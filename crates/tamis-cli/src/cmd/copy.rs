@@ -2,10 +2,12 @@ use crate::apart::{Apart, Role};
 use crate::bitmap;
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, warn_of};
-use crate::{Exit, human, output};
+use crate::present::{self, Written};
+use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
+use std::path::Path;
 use std::str::FromStr;
-use tamis::Kind;
+use tamis::{Existing, Kind};
 use tamis_formats::{Format, Hint, Wrap};
 use tamis_redis::{Layout, Location, RedisFilter};
 
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long = "as", value_name = "WHAT")]
     as_kind: Option<As>,
 
-    /// Replace what is there
+    /// Replace the filter that is there; nothing else is replaced
     #[arg(long)]
     force: bool,
 
@@ -58,6 +60,18 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     redis: RedisArgs,
+}
+
+impl Args {
+    /// Refuses a name that the copy can't get, before anything is read. Whose filter it is is not known yet, unless it
+    /// was said.
+    fn check(&self, to: &Path) -> Result<Existing> {
+        let written = match &self.foreign.format {
+            Some(Format::Bitmap) => Written::Bits,
+            format => Written::Foreign(*format),
+        };
+        present::check(to, self.force, written)
+    }
 }
 
 /// What a filter can become.
@@ -111,7 +125,8 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
         Some(As::Wrap(wrap)) => opened.filter.rewrap(wrap).context(from)?,
     }
     let bytes = opened.filter.to_bytes();
-    foreign::write(to, &bytes, output::existing(args.force))?;
+    let existing = present::check(to, args.force, Written::Foreign(Some(format)))?;
+    foreign::write(to, &bytes, existing)?;
     say!("{}: {}", args.to, human::size(bytes.len() as u64));
     Ok(Exit::Done)
 }
@@ -128,7 +143,8 @@ fn copy_bitmap(args: &Args) -> Result<Exit> {
         bail!("{} is a bitmap: {LAYOUTS}", args.from);
     }
     let bytes = bitmap::read(&args.from, &args.redis, &args.key)?;
-    foreign::write(to, &bytes, output::existing(args.force))?;
+    let existing = present::check(to, args.force, Written::Bits)?;
+    foreign::write(to, &bytes, existing)?;
     say!("{}: {}", args.to, human::size(bytes.len() as u64));
     Ok(Exit::Done)
 }
@@ -163,7 +179,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     args.redis.note(&mut apart)?;
     args.from.note(Role::Input, &mut apart)?;
     if let Place::File(path) = &args.to {
-        output::check_place(path, args.force)?;
+        args.check(path)?;
         if args.module {
             bail!("{}: --module is for a filter in Redis", path.display());
         }

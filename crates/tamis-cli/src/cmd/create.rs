@@ -1,14 +1,15 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
+use crate::location::{KeyFile, Place, RedisArgs, in_redis, saving, warn_of, warn_of_secret};
+use crate::present::{self, Written};
 use crate::stream::RuleArgs;
 use crate::window::WindowArgs;
 use crate::{Exit, human, output, redisson};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::raw::{BloomShape, Shape};
-use tamis::{AnyFilter, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
+use tamis::{AnyFilter, Existing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     values: usize,
 
-    /// Replace it if it exists; in Redis, the new filter keeps the old one's time to live
+    /// Replace it if it exists and is a filter; in Redis, the new filter keeps the old one's time to live
     #[arg(long)]
     force: bool,
 
@@ -79,11 +80,11 @@ pub(crate) struct Args {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ShapeArgs {
     /// How many keys to expect, e.g. 1000000, 1e6, 10M
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
-    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Get the best rate within this size instead, e.g. 500MB, 2GiB
@@ -316,13 +317,33 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     let rate = rate.unwrap_or(0.01);
     let filter = foreign::make::create(format, keys, rate, args.shape.hash.seed())?;
     let bytes = filter.to_bytes();
-    foreign::write(path, &bytes, output::existing(args.force))?;
+    let existing = present::check(path, args.force, Written::Foreign(Some(format)))?;
+    foreign::write(path, &bytes, existing)?;
     say!(
         "{}",
         foreign::make::summary(path, &filter, keys, bytes.len())
     );
     foreign::make::warn_if_wanting(&filter, keys, rate);
     Ok(Exit::Done)
+}
+
+/// Why a filter could not be made; what has no room says how much it takes.
+fn unmade(path: &Path, plan: &Plan, error: tamis::Error) -> anyhow::Error {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match &error {
+        tamis::Error::Io { source, .. }
+            if matches!(source.kind(), FileTooLarge | QuotaExceeded | StorageFull) =>
+        {
+            anyhow!(
+                "{}: {} at a rate of {} take {}: {source}",
+                path.display(),
+                human::counted(plan.keys(), "key"),
+                human::rate(plan.promise()),
+                human::size(plan.bytes()),
+            )
+        }
+        _ => saving(path)(error),
+    }
 }
 
 /// Says that a filter of given numbers would be useless for so many keys.
@@ -368,11 +389,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let (plan, bytes) = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
-            match args.force {
-                true => AnyFilter::create_over(path, &plan, hasher),
-                false => AnyFilter::create(path, &plan, hasher),
+            match present::check(path, args.force, Written::Filter)? {
+                Existing::Replace => AnyFilter::create_over(path, &plan, hasher),
+                Existing::Keep => AnyFilter::create(path, &plan, hasher),
             }
-            .map_err(named(path))?;
+            .map_err(|error| unmade(path, &plan, error))?;
             (plan, None)
         }
         Place::Redis(at) => {

@@ -3,6 +3,7 @@ mod local;
 mod redis;
 mod shared;
 mod summary;
+mod tally;
 mod windowed;
 mod wrong;
 
@@ -11,12 +12,13 @@ use crate::apart::{Apart, Role};
 use crate::location::{self, KeyFile, Place, RedisArgs};
 use crate::lock::LockArgs;
 use crate::output::Sink;
+use crate::present::{self, Written};
 use crate::stream::{InputArgs, Report, Run};
 use crate::window::{TimeArgs, WindowArgs};
 use crate::{Exit, estimate, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
-use tamis::{AnyFilter, FileLock, Growing, Hasher, Plan, SecretKey, WindowOptions};
+use tamis::{AnyFilter, FileLock, Growing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_records::batch::Print;
 
 /// Drop records that were already seen
@@ -28,8 +30,8 @@ use tamis_records::batch::Print;
 /// how many to expect. --exact drops none, for 20 to 30 bytes per record.
 ///
 /// With --filter, records are printed before the filter is saved: after a
-/// crash a record may be printed again, but none is lost. -c and -d remember
-/// what they see, too; --dry-run remembers nothing.
+/// crash a record may be printed again, but none is lost. --count and -d
+/// remember what they see, too; --dry-run remembers nothing.
 ///
 /// A stream has no end. With --within, --quiet or --last, records are
 /// forgotten after a while, and memory stays as it is.
@@ -46,7 +48,9 @@ Examples:
   events | tamis dedup --within 24h -n 10M --jsonl /id --time jsonl:/ts
                                                        one per id and day, by the events' own time
   alerts | tamis dedup --quiet 1h -n 1M                again after an hour without it
-  tamis dedup -d urls.txt                              the duplicates instead")]
+  tamis dedup -d urls.txt                              the duplicates instead
+  tamis dedup --field 1,3 access.log                   one line per first and third field, as awk has them
+  tamis dedup -c urls.txt | sort -rn | head            the most frequent lines")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -96,9 +100,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
     save_every: f64,
 
-    /// How often a new record may be wrongly dropped
-    #[arg(short = 'p', long = "rate", value_name = "P", default_value = "1e-6", value_parser = human::parse_rate)]
-    rate: f64,
+    /// How often a new record may be wrongly dropped [default: 1e-6]
+    ///
+    /// A filter that exists has its rate: what is given again must agree with it.
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
+    rate: Option<f64>,
 
     /// Drop nothing wrongly: keep a 128-bit digest of every key
     ///
@@ -110,21 +116,34 @@ pub(crate) struct Args {
     /// How many distinct records to expect [default: a guess of up to 64 MiB]
     ///
     /// Memory for this many is reserved at the start. More are no problem.
+    /// With a --filter that exists and can't grow, no more than it was made for.
     ///
     /// With --within or --quiet, how many in that time, at most; with --quiet, a
     /// key counts once for every generation in which it is seen. Too many raise
     /// the rate, with a warning. The default is the number of records in the
     /// files (without --time as many in each generation, since they come at
-    /// once); for a pipe, say it.
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    /// once); for a pipe, say it. For a window that exists, it must be what it
+    /// was made for.
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// Print the duplicates instead: every record except the first with its key
     #[arg(short, long)]
     duplicates: bool,
 
+    /// Print each record once, behind the number of times it occurs, as `uniq -c` does
+    ///
+    /// Nothing is printed before all is read. Every different record is held in
+    /// memory, and so is a digest of its key: the numbers are exact.
+    #[arg(short = 'c', long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates", "count"])]
+    tally: bool,
+
+    /// Print only the records that occur once, as `uniq -u` does; held in memory as with -c
+    #[arg(short, long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates"])]
+    unique: bool,
+
     /// Print only the number of records
-    #[arg(short, long)]
+    #[arg(long)]
     count: bool,
 
     /// No summary and no progress bar; --quiet without a TIME is the same
@@ -137,7 +156,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     time: TimeArgs,
 
-    /// Exit with 1 if nothing was printed, or counted with -c
+    /// Exit with 1 if nothing was printed, or counted with --count
     #[arg(long)]
     exit_status: bool,
 
@@ -172,12 +191,24 @@ enum Claim {
     After,
 }
 
+const DEFAULT_RATE: f64 = 1e-6;
+/// Rates are shown with three digits, and may be given again as they were shown.
+const ROUNDED: f64 = 0.005;
 /// Where nothing can be measured, a filter starts for this many keys.
 const UNMEASURED: u64 = 1 << 20;
 /// The same of a filter that is written to a file time and again.
 const UNMEASURED_KEPT: u64 = 1 << 12;
 /// What a guess may cost, for it may be wrong.
 const GUESS_BYTES: u64 = 64 << 20;
+
+/// What an existing filter was made for.
+struct MadeFor<'a> {
+    name: &'a Place,
+    kind: Kind,
+    keys: u64,
+    rate: f64,
+    window: Option<WindowOptions>,
+}
 
 /// What to do when a filter holds more than it was made for.
 struct Over<'a> {
@@ -242,7 +273,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         );
     }
     let mut task = Task::new(&args)?;
-    let mut sink = Sink::open(args.output.as_deref(), args.force)?;
+    if let Some(path) = &args.json_report {
+        present::refuse_others(path, Written::Report)?;
+    }
+    let mut sink = Sink::open(args.output.as_deref(), args.force, Written::Records)?;
     let prints = task.print() != Print::Nothing;
     task.input.hides_bar = args.silent || prints && sink.is_terminal();
     if prints {
@@ -255,6 +289,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         None => {
             let done = match &task.window {
                 Some(options) => windowed::with_memory(options, &task, &mut sink)?,
+                None if args.tally || args.unique => tally::with_counts(&task, &mut sink)?,
                 None if args.exact => local::with_digests(&task, &mut sink)?,
                 None => local::with_memory(&task, &mut sink)?,
             };
@@ -282,12 +317,52 @@ impl Args {
         self.input.find(&mut apart)
     }
 
+    fn rate(&self) -> f64 {
+        self.rate.unwrap_or(DEFAULT_RATE)
+    }
+
+    /// Refuses a rate or a number of keys that an existing filter does not have.
+    fn check_made_for(&self, made: &MadeFor) -> Result<()> {
+        let name = made.name;
+        if let Some(asked) = self.rate
+            && (asked / made.rate - 1.0).abs() > ROUNDED
+        {
+            bail!(
+                "{name} has a rate of {}, but you asked for {} (-p)\n\
+                 hint: omit -p, or use another filter",
+                human::rate(made.rate),
+                human::rate(asked)
+            );
+        }
+        let Some(asked) = self.keys else {
+            return Ok(());
+        };
+        let agrees = match (made.kind, &made.window) {
+            (Kind::Growing, _) => true,
+            (_, Some(window)) => match window.span() {
+                Span::Time(_) => Plan::window(window, asked, made.rate)?.keys() == made.keys,
+                // How many it remembers is checked already.
+                Span::Keys(_) => true,
+            },
+            _ => asked <= made.keys,
+        };
+        if !agrees {
+            bail!(
+                "{name} was made for {}, but you expect {} (-n)\n\
+                 hint: omit -n, or use another filter",
+                human::counted(made.keys, "key"),
+                human::count(asked)
+            );
+        }
+        Ok(())
+    }
+
     /// How many records the user asked to see.
-    fn printed(&self, report: &Report) -> u64 {
-        if self.duplicates {
-            report.records - report.chosen
-        } else {
-            report.chosen
+    fn printed(&self, report: &Report, memory: &Memory) -> u64 {
+        match memory.once {
+            Some(once) if self.unique => once,
+            _ if self.duplicates => report.records - report.chosen,
+            _ => report.chosen,
         }
     }
 }
@@ -396,12 +471,12 @@ impl<'a> Task<'a> {
             Some(records.max(UNMEASURED_KEPT).saturating_mul(generations))
         };
         let keys = WindowArgs::keys(options, self.args.keys, guess)?;
-        Ok(Plan::window(options, keys, self.args.rate)?)
+        Ok(Plan::window(options, keys, self.args.rate())?)
     }
 
     /// A filter that grows with what it is given.
     fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
-        let make = |keys| Growing::with_hasher(keys, self.args.rate, hasher);
+        let make = |keys| Growing::with_hasher(keys, self.args.rate(), hasher);
         // Memory that is not touched costs nothing, so trying is fast.
         let keys = self.first_keys(|keys| Some(make(keys).ok()?.bytes()));
         Ok(make(keys)?)

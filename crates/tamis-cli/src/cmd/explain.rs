@@ -6,7 +6,7 @@ use crate::{Exit, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
 use tamis::{AnyFilter, Body, KeyRule};
-use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule};
+use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule, Separator};
 use tamis_records::records::Framing;
 use tamis_report::explain::Explained;
 
@@ -135,7 +135,7 @@ fn part(values: usize) -> Result<Part> {
     let numbers: Vec<_> = (1..=values).map(|number| number.to_string()).collect();
     let columns = Columns::parse(&numbers.join(","), false).map_err(|error| anyhow!(error))?;
     Ok(Part::Columns {
-        separator: b',',
+        separator: Separator::COMMA,
         columns,
     })
 }

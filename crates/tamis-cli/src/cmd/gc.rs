@@ -45,7 +45,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     if old.is_empty() {
         say!("nothing to delete");
-        return Ok(Exit::NoneFound);
+        return Ok(Exit::Done);
     }
     for orphan in &old {
         let idle = orphan.idle.map(human::duration).unwrap_or_default();

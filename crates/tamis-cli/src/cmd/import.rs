@@ -1,7 +1,8 @@
+use crate::Exit;
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::location::{KeyFile, named};
-use crate::{Exit, output};
+use crate::location::{KeyFile, save};
+use crate::present::{self, Written};
 use anyhow::{Context, Result, bail};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     apart.note(Role::Filter, &args.filter)?;
     args.key.note(&mut apart)?;
     apart.check_input(&args.text)?;
-    output::check_place(&args.filter, args.force)?;
+    present::check(&args.filter, args.force, Written::Foreign(None))?;
     let mut text = String::new();
     if args.text == Path::new("-") {
         io::stdin()
@@ -44,7 +45,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             .with_context(|| format!("reading {}", args.text.display()))?;
     }
     if let Some(file) = pybloomfilter(&args, &text)? {
-        foreign::write(&args.filter, &file, output::existing(args.force))?;
+        let existing = present::check(&args.filter, args.force, Written::Foreign(None))?;
+        foreign::write(&args.filter, &file, existing)?;
         return Ok(Exit::Done);
     }
     let filter = args
@@ -52,11 +54,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .open()?
         .decode_base64(&text)
         .with_context(|| format!("{}", args.text.display()))?;
-    match args.force {
-        true => filter.save(&args.filter),
-        false => filter.save_new(&args.filter),
-    }
-    .map_err(named(&args.filter))?;
+    save(&filter, &args.filter, args.force)?;
     Ok(Exit::Done)
 }
 

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     specs: Vec<KeySpec>,
 
     /// How often a segment without the key may be read, e.g. 0.01, 1% [default: unchanged, or 0.01]
-    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// Index only files whose path inside the folder fits; may be given several times

@@ -2,6 +2,7 @@ use crate::about::About;
 use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs, Opened};
 use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::present::{self, Written};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow, bail};
 use tamis::{AnyFilter, Body, Error};
@@ -65,10 +66,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         filter.note(Role::Input, &mut apart)?;
     }
     if let Place::File(path) = &args.output {
-        output::check_place(path, args.force)?;
+        // Which of both it would be is known once the filters are opened.
+        present::check(path, args.force, Written::Foreign(args.foreign.format))?;
     }
     if let Some(opened) = open_foreign(&args)? {
         return merge_foreign(&opened, &args);
+    }
+    if let Place::File(path) = &args.output {
+        present::check(path, args.force, Written::Filter)?;
     }
     args.foreign.refuse_in_redis()?;
     let (first, others) = args.filters.split_first().context("no filters")?;
@@ -141,7 +146,8 @@ fn merge_foreign(opened: &[Opened], args: &Args) -> Result<Exit> {
         })?;
     }
     let bytes = merged.filter.to_bytes();
-    foreign::write(output, &bytes, output::existing(args.force))?;
+    let written = Written::Foreign(Some(merged.filter.format()));
+    foreign::write(output, &bytes, present::check(output, args.force, written)?)?;
     let keys = merged.filter.keys_now().unwrap_or(f64::INFINITY);
     say!(
         "{}: about {}, rate now {}",

@@ -37,11 +37,11 @@ Examples:
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count)]
+    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
-    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate)]
+    #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
     /// How large the filter may be, e.g. 500MB, 2GiB

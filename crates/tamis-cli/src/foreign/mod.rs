@@ -6,6 +6,7 @@ pub(crate) mod make;
 pub(crate) mod tell;
 
 use crate::output;
+use crate::present;
 use crate::stream::{Keyed, Run};
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
@@ -61,6 +62,11 @@ pub(crate) struct ForeignArgs {
     #[arg(long, value_name = "M", id = "bitmap_bits", value_parser = crate::human::parse_count)]
     pub(crate) bits: Option<u64>,
 
+    /// Which bit of a byte comes first in a bitmap: high-first, as SETBIT counts (the default), or
+    /// low-first, as BitSet.toByteArray and C's arrays do
+    #[arg(long, value_name = "ORDER", hide_possible_values = true)]
+    pub(crate) bit_order: Option<BitOrder>,
+
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
     #[arg(long, value_name = "NAME", visible_alias = "column")]
     pub(crate) name: Option<String>,
@@ -68,6 +74,13 @@ pub(crate) struct ForeignArgs {
     /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
     pub(crate) max_unpacked: Option<u64>,
+}
+
+/// How the bits of a byte are counted.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum BitOrder {
+    HighFirst,
+    LowFirst,
 }
 
 /// A hash that a user names.
@@ -133,6 +146,7 @@ impl ForeignArgs {
             ("--hash", self.hash.is_some()),
             ("--hashes", self.hashes.is_some()),
             ("--bits", self.bits.is_some()),
+            ("--bit-order", self.bit_order.is_some()),
             ("--name", self.name.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
@@ -175,8 +189,8 @@ impl ForeignArgs {
         if let Some(HashArg::Bitmap(_)) = self.hash {
             bail!("--hash: only a bitmap is hashed so\nhint: --format bitmap");
         }
-        if self.hashes.is_some() || self.bits.is_some() {
-            bail!("--hashes and --bits are for --format bitmap");
+        if self.hashes.is_some() || self.bits.is_some() || self.bit_order.is_some() {
+            bail!("--hashes, --bits and --bit-order are for --format bitmap");
         }
         if self.format == Some(Format::Redisson) {
             bail!(
@@ -195,7 +209,7 @@ impl ForeignArgs {
             .read_to_end(&mut start)
             .and_then(|_| file.rewind())
             .with_context(|| format!("reading {}", path.display()))?;
-        let is_ours = start.starts_with(OURS) || FileIndex::is_index(&start);
+        let is_ours = start.starts_with(present::FILTER) || FileIndex::is_index(&start);
         if !is_ours {
             return Ok(Some(file));
         }
@@ -314,9 +328,6 @@ pub(crate) fn regular(path: &Path) -> Result<File> {
 pub(crate) fn map(path: &Path, file: &File) -> Result<Bytes<'static>> {
     Bytes::map(file).with_context(|| format!("mapping {}", path.display()))
 }
-
-/// How every filter and index of ours begins.
-const OURS: &[u8] = b"TAMIS\r\n\x1a";
 
 fn keys_hint(format: Format) -> String {
     let example = match format {

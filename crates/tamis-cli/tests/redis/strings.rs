@@ -64,16 +64,16 @@ fn strings_of_setbit_are_asked_and_copied() {
         ("a", "guava", "--hashes 7 --bits 9585", "--keys utf8"),
         ("b", "guava32", "--hashes 7 --bits 9585", "--keys utf8"),
         ("c", "java-seeds:5,7,11,13,31,37,61", "--bits 65536", ""),
-        ("d", "java-spread:1,6,16,38", "--bits 4096", ""),
+        ("d", "java-spread:1,6,16,38", "--bits 4096", "--keys utf16"),
     ] {
         let hashes = options.starts_with("--hashes").then_some(7);
         let size = options.split(' ').next_back().unwrap().parse().unwrap();
         let parsed: BitmapHash = hash.parse().unwrap();
         let shape = BitmapShape::new(parsed, hashes, size).unwrap();
-        let encoding = if keys.is_empty() {
-            Keys::Utf16
-        } else {
+        let encoding = if keys == "--keys utf8" {
             Keys::Utf8
+        } else {
+            Keys::Utf16
         };
         for word in WORDS.lines() {
             let key = encoding.encode(word.as_bytes()).unwrap();
@@ -118,7 +118,16 @@ fn strings_of_setbit_say_nothing_of_themselves() {
             "--keys",
         ),
         (
-            format!("check --format bitmap --hash java-spread:1 --bits 64 --keys int64 {a}"),
+            format!("check --format bitmap --hash java-spread:1 --bits 64 --keys utf8 {a}"),
+            "utf16",
+        ),
+        // Java hashes a number otherwise than its digits.
+        (
+            format!("check --format bitmap --hash java-spread:1 --bits 64 {a}"),
+            "int32",
+        ),
+        (
+            format!("check --format bitmap --hash java-seeds:5 --bits 64 --keys int32 {a}"),
             "utf16",
         ),
         (
@@ -138,8 +147,93 @@ fn strings_of_setbit_say_nothing_of_themselves() {
         fails(&ran, &[said]);
     }
     // "polygenelubricants" has the least int for its hashCode.
-    let line = format!("check --format bitmap --hash java-spread:1,6 --bits 536870912 {a}");
+    let line =
+        format!("check --format bitmap --hash java-spread:1,6 --bits 536870912 --keys utf16 {a}");
     let asked = dir.feed(&line, "polygenelubricants\nkey0\n");
     assert_eq!((asked.code, asked.text()), (1, ""), "{}", asked.err);
     assert!(asked.err.contains("SETBIT refuses"), "{}", asked.err);
+}
+
+/// More than one answer may hold.
+#[test]
+fn a_long_string_is_copied_in_pieces() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let bits = 30 << 20;
+    let shape = BitmapShape::new("guava".parse().unwrap(), Some(5), bits).unwrap();
+    for word in WORDS.lines() {
+        set(&server, "long", &shape.bits(word.as_bytes()).unwrap());
+    }
+    set(&server, "long", &[bits - 1]);
+    let long = at(&server, "long");
+    dir.ok(&format!("copy --format bitmap {long} copy.bits"));
+    assert_eq!(dir.read("copy.bits").len() as u64, bits / 8);
+    assert!(dir.read("copy.bits") == server.get("long"));
+    // Again, over the earlier copy.
+    dir.ok(&format!("copy --format bitmap {long} copy.bits --force"));
+    let line = format!("check --format bitmap --hash guava --hashes 5 --bits {bits} --keys utf8");
+    for place in ["copy.bits", &long] {
+        assert_eq!(dir.feed(&format!("{line} {place}"), WORDS).text(), WORDS);
+    }
+    // But not over what is something else.
+    dir.write("urls.txt", WORDS);
+    let over = dir.run(&format!("copy --format bitmap {long} urls.txt --force"));
+    fails(&over, &["urls.txt is text", "not a string of bits"]);
+    assert_eq!(dir.read("urls.txt"), WORDS.as_bytes());
+}
+
+/// Bits that a program keeps in its own array, and keys that are numbers.
+#[test]
+fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let numbers = "0\n7\n-1\n123456789\n";
+    // As Java computes them: i * (size - 1) & (h ^ h >>> 16) of Integer.hashCode, which is the number.
+    let size = 1i32 << 20;
+    let mut array = vec![0u8; 4 * size as usize / 8];
+    for number in numbers.lines().map(|line| line.parse::<i32>().unwrap()) {
+        let hash = number ^ ((number as u32) >> 16) as i32;
+        for factor in [1, 2, 3] {
+            let bit = (factor * (size - 1) & hash) as usize;
+            array[bit / 8] |= 1 << (bit % 8);
+        }
+    }
+    dir.write("low.bits", &array);
+    let high: Vec<u8> = array.iter().map(|byte| byte.reverse_bits()).collect();
+    dir.write("high.bits", &high);
+    for (at, byte) in array.iter().enumerate().filter(|(_, byte)| **byte != 0) {
+        for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
+            // SETBIT counts from the high end, so that a low-first array has its bits elsewhere in the byte.
+            set(&server, "low", &[at as u64 * 8 + 7 - bit]);
+            set(&server, "high", &[at as u64 * 8 + bit]);
+        }
+    }
+    let hash = format!("--format bitmap --hash java-spread:1,2,3 --bits {size} --keys int32");
+    let (low, high) = (at(&server, "low"), at(&server, "high"));
+    for (place, order, found) in [
+        ("low.bits", "--bit-order low-first", true),
+        (&low, "--bit-order low-first", true),
+        ("high.bits", "--bit-order high-first", true),
+        ("high.bits", "", true),
+        (&high, "", true),
+        ("low.bits", "", false),
+        (&low, "", false),
+    ] {
+        let asked = dir.feed(
+            &format!("check {hash} {order} {place}"),
+            format!("{numbers}8\n99\n"),
+        );
+        assert_eq!(
+            asked.text() == numbers,
+            found,
+            "{place} {order}: {}{}",
+            asked.text(),
+            asked.err
+        );
+    }
+    dir.ok("create f.tamis -n 10");
+    fails(
+        &dir.feed("check --bit-order low-first f.tamis", "x\n"),
+        &["--bit-order"],
+    );
 }

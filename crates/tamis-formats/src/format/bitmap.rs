@@ -8,12 +8,12 @@ use crate::bits::{Bits, Modulus, Order};
 use crate::filter::Opened;
 use crate::plain::Plain;
 use crate::plain_file::PlainFile;
-use crate::probe::Probe;
+use crate::probe::{JavaKey, Probe};
 use crate::{Error, Format, Keys};
 use std::str::FromStr;
 
 pub(crate) const ABOUT: About = About {
-    // Java's own hashes are of text alone.
+    // Java's own hashes are of text, and of whole numbers.
     other_keys: OtherKeys::Only(&[]),
     is_guessed: false,
     read_only: Some("the program that made it adds keys"),
@@ -96,6 +96,7 @@ pub struct BitmapShape {
     modulus: Modulus,
     /// How many bits keys may have, which may be more.
     len: u64,
+    order: Order,
 }
 
 impl BitmapShape {
@@ -148,21 +149,61 @@ impl BitmapShape {
                 let masks: Box<[i32]> = factors.iter().map(|i| i.wrapping_mul(mask)).collect();
                 let most = masks.iter().map(|mask| (mask & i32::MAX) as u64).max();
                 len = most.unwrap_or(0) + 1;
-                Probe::JavaSpread { masks }
+                let of = JavaKey::Text;
+                Probe::JavaSpread { masks, of }
             }
         };
         Ok(Self {
             probe,
             modulus: Modulus::new(size),
             len,
+            order: Order::High,
         })
     }
 
-    /// How the program makes bytes of keys, as far as the hash tells: Java's own
-    /// hashes are of text.
+    /// The same of bits that are counted from the low end of each byte, as C's arrays and Java's
+    /// `BitSet.toByteArray` have them; SETBIT counts from the high end.
+    ///
+    /// ```
+    /// use tamis_formats::{BitmapHash, BitmapShape};
+    /// let shape = BitmapShape::new(BitmapHash::Guava, Some(1), 64)?;
+    /// let high = shape.bits(b"key").unwrap()[0];
+    /// assert_eq!(shape.low_first().bits(b"key"), Some(vec![high ^ 7]));
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    #[must_use]
+    pub const fn low_first(mut self) -> Self {
+        self.order = Order::Low;
+        self
+    }
+
+    /// The same for keys that become bytes so, one of [`keys`](Self::keys): Java's `hashCode` of a
+    /// number is not that of its digits.
+    ///
+    /// ```
+    /// use tamis_formats::{BitmapHash, BitmapShape, Keys};
+    /// let shape = BitmapShape::new(BitmapHash::Spread(vec![1]), None, 1 << 16)?;
+    /// let seven = Keys::Int32.encode(b"7")?;
+    /// assert_eq!(shape.of_keys(Keys::Int32).bits(&seven), Some(vec![7]));
+    /// # Ok::<(), tamis_formats::Error>(())
+    /// ```
+    #[must_use]
+    pub fn of_keys(mut self, keys: Keys) -> Self {
+        if let Probe::JavaSpread { of, .. } = &mut self.probe {
+            *of = match keys {
+                Keys::Int32 => JavaKey::Int,
+                Keys::Int64 => JavaKey::Long,
+                _ => JavaKey::Text,
+            };
+        }
+        self
+    }
+
+    /// How the program makes bytes of keys, as far as the hash tells.
     pub const fn keys(&self) -> &'static [Keys] {
         match self.probe {
-            Probe::JavaSeeds { .. } | Probe::JavaSpread { .. } => &[Keys::Utf16],
+            Probe::JavaSeeds { .. } => &[Keys::Utf16],
+            Probe::JavaSpread { .. } => &[Keys::Utf16, Keys::Int32, Keys::Int64],
             _ => ABOUT.keys,
         }
     }
@@ -172,7 +213,10 @@ impl BitmapShape {
     pub fn bits(&self, key: &[u8]) -> Option<Vec<u64>> {
         let mut bits = Vec::new();
         let all = self.probe.all(key, &self.modulus, |bit| {
-            bits.push(bit);
+            bits.push(match self.order {
+                Order::Low => bit ^ 7,
+                _ => bit,
+            });
             true
         });
         all.then_some(bits)
@@ -180,7 +224,7 @@ impl BitmapShape {
 
     /// The string has the bytes up to the last set bit; the rest is added.
     pub(crate) fn read(&self, string: &[u8]) -> Result<Opened, Error> {
-        let bits = Bits::new(0, self.len, Order::High);
+        let bits = Bits::new(0, self.len, self.order);
         let (most, got) = (bits.bytes(), string.len() as u64);
         if got > most {
             let expected = format_args!("{most} bytes at most, by its number of bits");

@@ -1,8 +1,24 @@
-//! Columns of CSV and TSV rows.
+//! Columns of rows: CSV, TSV, and fields between blanks.
 
 use super::NoKey;
 use memchr::memchr;
 use std::ops::Range;
+
+/// How the values of a row are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// By this byte, unless it is inside quotes: a comma is CSV.
+    Quoted(u8),
+    /// By tabs, without quotes: TSV.
+    Tab,
+    /// By any number of spaces and tabs, as awk does.
+    Blanks,
+}
+
+impl Separator {
+    /// CSV.
+    pub const COMMA: Self = Self::Quoted(b',');
+}
 
 /// A column as the user names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,27 +39,42 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads `url,2`: names, and numbers from 1.
+    /// Reads `url,2`: names, and numbers from 1. Quotes are for a name with a comma in it, or one of digits.
+    ///
+    /// ```
+    /// use tamis_records::key::{ColumnName, Columns};
+    /// let columns = Columns::parse(r#""last, first",2"#, true)?.columns;
+    /// assert_eq!(columns, [ColumnName::Name("last, first".into()), ColumnName::Number(1)]);
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn parse(list: &str, header: bool) -> Result<Self, String> {
-        let parse = |name: &str| match name.parse::<usize>() {
-            Ok(0) => Err("column 0: columns are numbered from 1".to_owned()),
-            Ok(number) => Ok(ColumnName::Number(number - 1)),
-            Err(_) if name.is_empty() => Err(format!("'{list}': a column name is empty")),
-            Err(_) if !header => Err(format!(
+        let parse = |(name, is_quoted): (String, bool)| match name.parse::<usize>() {
+            Ok(0) if !is_quoted => Err("column 0: columns are numbered from 1".to_owned()),
+            Ok(number) if !is_quoted => Ok(ColumnName::Number(number - 1)),
+            _ if name.is_empty() => Err(format!("'{list}': a column name is empty")),
+            _ if !header => Err(format!(
                 "column '{name}': without a header row, columns have only numbers"
             )),
-            Err(_) => Ok(ColumnName::Name(name.to_owned())),
+            _ => Ok(ColumnName::Name(name)),
         };
+        let columns = names(list)?.into_iter().map(parse);
         Ok(Self {
-            columns: list.split(',').map(parse).collect::<Result<_, _>>()?,
+            columns: columns.collect::<Result<_, _>>()?,
             header,
         })
     }
 
+    /// The same of files that have a header row only if a column is named.
+    pub(crate) fn parse_any(list: &str) -> Result<Self, String> {
+        let mut columns = Self::parse(list, true)?;
+        let is_name = |column: &ColumnName| matches!(column, ColumnName::Name(_));
+        columns.header = columns.columns.iter().any(is_name);
+        Ok(columns)
+    }
+
     /// The positions of the columns in a file whose header row has this content. Without a header, nothing is looked
     /// up in it.
-    pub fn positions(&self, header: &[u8], separator: u8) -> Result<Vec<usize>, String> {
-        let header = header.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(header);
+    pub fn positions(&self, header: &[u8], separator: Separator) -> Result<Vec<usize>, String> {
         let names = if self.header {
             values(header, separator)
         } else {
@@ -70,8 +101,26 @@ impl Columns {
     }
 }
 
+/// The names in a list, and whether each is in quotes.
+pub(super) fn names(list: &str) -> Result<Vec<(String, bool)>, String> {
+    let mut fields = Fields::default();
+    fields.split(list.as_bytes(), Separator::COMMA);
+    if fields.unclosed {
+        return Err(format!("'{list}': a quote is never closed"));
+    }
+    let mut names = Vec::new();
+    for (column, range) in fields.ranges.iter().enumerate() {
+        let mut name = Vec::new();
+        // Each of them is there.
+        let _ = fields.append(list.as_bytes(), column, &mut name);
+        let name = String::from_utf8_lossy(&name).into_owned();
+        names.push((name, list[range.clone()].starts_with('"')));
+    }
+    Ok(names)
+}
+
 /// The values of a row.
-pub(super) fn values(row: &[u8], separator: u8) -> Vec<Vec<u8>> {
+pub(super) fn values(row: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     let mut fields = Fields::default();
     fields.split(row, separator);
     let value = |column| {
@@ -91,10 +140,15 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    pub(crate) fn split(&mut self, row: &[u8], separator: u8) {
-        self.quotes = separator == b',';
+    pub(crate) fn split(&mut self, row: &[u8], separator: Separator) {
         self.ranges.clear();
         self.unclosed = false;
+        self.quotes = matches!(separator, Separator::Quoted(_));
+        let separator = match separator {
+            Separator::Quoted(byte) => byte,
+            Separator::Tab => b'\t',
+            Separator::Blanks => return self.split_at_blanks(row),
+        };
         let mut start = 0;
         loop {
             let unquoted = if self.quotes && row.get(start) == Some(&b'"') {
@@ -111,6 +165,17 @@ impl Fields {
                 }
                 None => return self.ranges.push(start..row.len()),
             }
+        }
+    }
+
+    fn split_at_blanks(&mut self, row: &[u8]) {
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let mut start = 0;
+        for field in row.split(is_blank) {
+            if !field.is_empty() {
+                self.ranges.push(start..start + field.len());
+            }
+            start += field.len() + 1;
         }
     }
 

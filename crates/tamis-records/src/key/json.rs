@@ -4,7 +4,7 @@
 //! sorted by name, the last of equal names, no blanks, numbers as exact decimals (`1`, `1.0` and `10e-1` are equal,
 //! and long integers keep all digits).
 
-use super::NoKey;
+use super::{NoKey, columns};
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -22,9 +22,10 @@ const DEEPEST: usize = 128;
 pub struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads `/a/b,/c`. A comma inside a name is not possible.
+    /// Reads `/a/b,/c`. Quotes are for a pointer with a comma in it: `"/a,b",/c`.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, String> {
-        let pointers = list.split(',').map(Self::parse);
+        let pointers = columns::names(list)?.into_iter();
+        let pointers = pointers.map(|(pointer, _)| Self::parse(&pointer));
         Self::not_too_many(pointers.collect::<Result<_, _>>()?)
     }
 

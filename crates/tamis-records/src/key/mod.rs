@@ -23,7 +23,7 @@ pub(crate) mod text;
 mod time;
 pub(crate) mod words;
 
-pub use columns::{ColumnName, Columns};
+pub use columns::{ColumnName, Columns, Separator};
 pub use hex::NotHex;
 pub use json::Pointer;
 pub use spec::{KeySpec, Keys, Missing, Query, Source};
@@ -48,8 +48,8 @@ pub enum Part {
     Whole(Framing),
     /// Columns of a table.
     Columns {
-        /// A comma for CSV; a tab means TSV, which knows no quotes.
-        separator: u8,
+        /// What is between them.
+        separator: Separator,
         /// The key columns.
         columns: Columns,
     },
@@ -107,8 +107,9 @@ impl RecordRule {
         match self.part {
             Part::Whole(framing) => framing,
             Part::Columns {
-                separator: b',', ..
-            } => Framing::Csv,
+                separator: Separator::Quoted(byte),
+                ..
+            } => Framing::Csv(byte),
             Part::Columns { .. } | Part::Json(_) | Part::JsonText(_) => Framing::LINES,
         }
     }
@@ -323,7 +324,7 @@ impl<'r> KeyMaker<'r> {
     fn append_columns(
         &mut self,
         content: &[u8],
-        separator: u8,
+        separator: Separator,
         columns: &[usize],
     ) -> Result<(), NoKey> {
         if self.rule.time.is_none() {

@@ -12,7 +12,8 @@
 
 use super::text::{KeysOfText, TextKeys};
 use super::{
-    Columns, KeyMaker, Part, Pointer, RecordRule, append_value, columns, join, json, words,
+    Columns, KeyMaker, Part, Pointer, RecordRule, Separator, append_value, columns, join, json,
+    words,
 };
 use memchr::memmem::Finder;
 use std::fmt;
@@ -86,22 +87,22 @@ impl Source {
         };
         let columns = |list: &str, separator| {
             // Names stand in a header row. Numbers need none, so no row is taken for one.
-            let header = list.split(',').any(|column| column.parse::<u64>().is_err());
-            let columns = Columns::parse(list, header)?;
+            let columns = Columns::parse_any(list)?;
             Ok(record(Part::Columns { separator, columns }))
         };
         match text.split_once(':') {
             None if text == "line" => Ok(Self::Record(RecordRule::LINE)),
             None if text == "word" => Ok(Self::Words),
             None if text == "trigram" => Ok(Self::Trigrams),
-            Some(("csv", list)) => columns(list, b','),
-            Some(("tsv", list)) => columns(list, b'\t'),
+            Some(("csv", list)) => columns(list, Separator::COMMA),
+            Some(("tsv", list)) => columns(list, Separator::Tab),
             Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
             Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
                 Err("this build has no Parquet: it lacks the feature `parquet`".into())
             }
             Some(("parquet", list)) => {
-                let names: Vec<_> = list.split(',').map(str::to_owned).collect();
+                let names = columns::names(list)?.into_iter().map(|(name, _)| name);
+                let names: Vec<String> = names.collect();
                 if names.iter().any(String::is_empty) {
                     Err(format!("'{list}': a column name is empty"))
                 } else {
@@ -134,7 +135,7 @@ impl KeySpec {
         if parts == 1 {
             return Ok(vec![asked.to_vec()]);
         }
-        let values = columns::values(asked, b',');
+        let values = columns::values(asked, Separator::COMMA);
         if values.len() == parts {
             Ok(values)
         } else {
@@ -175,16 +176,6 @@ impl KeySpec {
             Source::Words | Source::Trigrams => 1,
             Source::Parquet(columns) => columns.len(),
             Source::Record(rule) => rule.part.values(),
-        }
-    }
-
-    /// A byte order mark at the start of a file is no part of the first value.
-    fn without_mark<'c>(&self, content: &'c [u8]) -> &'c [u8] {
-        match self.rule().part {
-            Part::Whole(_) => content,
-            _ => content
-                .strip_prefix("\u{FEFF}".as_bytes())
-                .unwrap_or(content),
         }
     }
 
@@ -282,7 +273,7 @@ impl<'s> Keys<'s> {
                 spec.kept(word).into_iter().for_each(&mut each);
             }),
             _ => {
-                let (key, made) = self.maker.key(spec.without_mark(content), columns);
+                let (key, made) = self.maker.key(content, columns);
                 if made.is_ok() {
                     spec.kept(key).into_iter().for_each(each);
                 }
@@ -291,9 +282,7 @@ impl<'s> Keys<'s> {
                 }
                 if made.is_err() {
                     return Err(match &spec.rule().part {
-                        Part::JsonText(pointers)
-                            if json::is_malformed(spec.without_mark(content), pointers) =>
-                        {
+                        Part::JsonText(pointers) if json::is_malformed(content, pointers) => {
                             Missing::Malformed("not strict JSON")
                         }
                         _ => Missing::Value,
@@ -359,7 +348,8 @@ impl Query<'_> {
         let written_otherwise = match &rule.part {
             // Quotes may stand anywhere in a value, and JSON may spell any character in other ways.
             Part::Columns {
-                separator: b',', ..
+                separator: Separator::Quoted(_),
+                ..
             } => memchr::memchr(b'"', records).is_some(),
             Part::JsonText(_) => memchr::memchr(b'\\', records).is_some(),
             _ => false,
@@ -383,7 +373,7 @@ impl Query<'_> {
                 found
             }
             _ => {
-                let (key, made) = keys.maker.key(self.spec.without_mark(content), columns);
+                let (key, made) = keys.maker.key(content, columns);
                 made.is_ok() && self.is(key)
             }
         }

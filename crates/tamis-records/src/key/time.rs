@@ -8,7 +8,7 @@
 //!
 //! [`tamis::calendar::parse`] says how times are written.
 
-use super::{Columns, Part, Pointer, RecordRule};
+use super::{Columns, Part, Pointer, RecordRule, Separator};
 use crate::records::Framing;
 use std::str::FromStr;
 
@@ -19,8 +19,8 @@ pub enum TimeSpec {
     Now,
     /// From a column of CSV or TSV.
     Column {
-        /// A comma or a tab.
-        separator: u8,
+        /// What is between columns: any byte for CSV.
+        separator: Separator,
         /// Its name, or its number from 1.
         column: String,
     },
@@ -43,8 +43,8 @@ impl FromStr for TimeSpec {
         };
         match text.split_once(':') {
             None if text == "now" => Ok(Self::Now),
-            Some(("csv", name)) => column(b',', name),
-            Some(("tsv", name)) => column(b'\t', name),
+            Some(("csv", name)) => column(Separator::COMMA, name),
+            Some(("tsv", name)) => column(Separator::Tab, name),
             Some(("jsonl", pointer)) => match Pointer::parse_list(pointer)?.as_slice() {
                 [pointer] => Ok(Self::Json(pointer.clone())),
                 several => Err(format!(
@@ -63,7 +63,10 @@ impl FromStr for TimeSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimePart {
     /// Behind the key's columns, in a table.
-    Column { separator: u8, columns: Columns },
+    Column {
+        separator: Separator,
+        columns: Columns,
+    },
     /// What the last pointer finds; the others are the key's.
     Json(Vec<Pointer>),
 }
@@ -82,7 +85,10 @@ impl RecordRule {
     /// # Ok::<(), String>(())
     /// ```
     pub fn with_time(mut self, time: TimeSpec) -> Result<Self, String> {
-        let kind = |separator| if separator == b',' { "CSV" } else { "TSV" };
+        let kind = |separator| match separator {
+            Separator::Tab => "TSV",
+            _ => "CSV",
+        };
         self.time = match (time, &self.part) {
             (TimeSpec::Now, _) => None,
             (
@@ -91,18 +97,17 @@ impl RecordRule {
                     separator: s,
                     columns,
                 },
-            ) if separator == *s => {
-                let mut columns = columns.clone();
+            ) if separator == *s || is_csv(separator) && is_csv(*s) => {
+                let (mut columns, separator) = (columns.clone(), *s);
                 columns
                     .columns
                     .extend(Columns::parse(&column, columns.header)?.columns);
                 Some(TimePart::Column { separator, columns })
             }
             (TimeSpec::Column { separator, column }, Part::Whole(Framing::LINES)) => {
-                let header = column.parse::<usize>().is_err();
-                let columns = Columns::parse(&column, header)?;
-                if separator == b',' {
-                    self.part = Part::Whole(Framing::Csv);
+                let columns = Columns::parse_any(&column)?;
+                if let Separator::Quoted(byte) = separator {
+                    self.part = Part::Whole(Framing::Csv(byte));
                 }
                 Some(TimePart::Column { separator, columns })
             }
@@ -128,7 +133,7 @@ impl RecordRule {
     }
 
     /// The columns that are looked up in each file, and what separates them: the key's, then the time's.
-    pub(crate) fn columns(&self) -> Option<(&Columns, u8)> {
+    pub(crate) fn columns(&self) -> Option<(&Columns, Separator)> {
         match (&self.time, &self.part) {
             (Some(TimePart::Column { separator, columns }), _)
             | (_, Part::Columns { separator, columns }) => Some((columns, *separator)),
@@ -137,13 +142,18 @@ impl RecordRule {
     }
 }
 
+const fn is_csv(separator: Separator) -> bool {
+    matches!(separator, Separator::Quoted(_))
+}
+
 fn described(part: &Part) -> &'static str {
     match part {
         Part::Whole(_) => "the whole of a record that ends with another byte than a line feed",
-        Part::Columns {
-            separator: b',', ..
-        } => "columns of CSV",
-        Part::Columns { .. } => "columns of TSV",
+        Part::Columns { separator, .. } => match separator {
+            Separator::Quoted(_) => "columns of CSV",
+            Separator::Tab => "columns of TSV",
+            Separator::Blanks => "fields between blanks",
+        },
         Part::Json(_) | Part::JsonText(_) => "in JSON",
     }
 }

@@ -131,6 +131,8 @@ pub(crate) fn oracle(inputs: &[&[u8]], delimiter: u8, print: Print) -> (Vec<u8>,
     let mut seen = HashSet::new();
     let (mut printed, mut records, mut new) = (Vec::new(), 0, 0);
     for input in inputs {
+        // The mark is not text.
+        let input = input.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(input);
         let mut lines: Vec<&[u8]> = input.split(|&byte| byte == delimiter).collect();
         if lines.last().is_some_and(|last| last.is_empty()) {
             lines.pop();

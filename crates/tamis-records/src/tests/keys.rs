@@ -6,7 +6,7 @@ use crate::records::Framing;
 fn csv(list: &str, header: bool) -> RecordRule {
     RecordRule {
         part: Part::Columns {
-            separator: b',',
+            separator: crate::key::Separator::COMMA,
             columns: Columns::parse(list, header).unwrap(),
         },
         ..RecordRule::LINE
@@ -16,7 +16,7 @@ fn csv(list: &str, header: bool) -> RecordRule {
 fn tsv(list: &str) -> RecordRule {
     RecordRule {
         part: Part::Columns {
-            separator: b'\t',
+            separator: crate::key::Separator::Tab,
             columns: Columns::parse(list, true).unwrap(),
         },
         ..RecordRule::LINE
@@ -106,8 +106,8 @@ fn rows_and_fields_are_those_of_the_csv_crate() {
             expected.push(row.get(1).map(|second| (row[0].to_vec(), second.to_vec())));
         }
         let mut got = Vec::new();
-        Framing::Csv.for_each(&text, |start, end| {
-            let content = Framing::Csv.content(&text[start..end]);
+        Framing::Csv(b',').for_each(&text, |start, end| {
+            let content = Framing::Csv(b',').content(&text[start..end]);
             if content.is_empty() {
                 return; // the csv crate skips empty lines
             }
@@ -144,7 +144,7 @@ fn csv_columns_by_name_and_number() {
     };
     let by_name = RecordRule {
         part: Part::Columns {
-            separator: b',',
+            separator: crate::key::Separator::COMMA,
             columns,
         },
         ..RecordRule::LINE
@@ -203,7 +203,14 @@ fn one_header_for_all_files_and_short_rows_are_their_own_keys() {
     );
     assert_eq!(
         printed(&csv("b", true), &["\u{FEFF}b,a\n1,2\n1,3\n"]).0,
-        "\u{FEFF}b,a\n1,2\n"
+        "b,a\n1,2\n"
+    );
+    // Only at the start of a file, and once; also where only one file has it.
+    let marked = "\u{FEFF}\u{FEFF}x,1\n\u{FEFF}x,2\nx,3\n";
+    assert_eq!(printed(&csv("1", false), &[marked]).0, "\u{FEFF}x,1\nx,3\n");
+    assert_eq!(
+        printed(&csv("b", true), &["b,a\n1,2\n", "\u{FEFF}b,a\n1,3\n3,4\n"]).0,
+        "b,a\n1,2\n3,4\n"
     );
     assert_eq!(printed(&rule, &["a,b"]).0, "a,b\n");
 }

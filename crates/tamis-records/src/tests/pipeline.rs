@@ -50,7 +50,7 @@ fn assert_as_oracle(files: &[&[u8]], delimiter: u8, chunks: &[usize], step: usiz
 
 #[test]
 fn awkward_inputs() {
-    let cases: [&[u8]; 14] = [
+    let cases: [&[u8]; 18] = [
         b"",
         b"\n",
         b"\n\n\n\n",
@@ -63,6 +63,10 @@ fn awkward_inputs() {
         b"\xFF\xFE\n\xC3\n\xFF\xFE\n\xC3\x28",
         b"a\nA\na \n a\n",
         b"\xEF\xBB\xBFa\na\n",
+        b"\xEF\xBB\xBF\xEF\xBB\xBFa\na\n\xEF\xBB\xBFa\n",
+        b"\xEF\xBB\xBF",
+        b"\xEF\xBB",
+        b"\xEF\xBBa\n\xEF\n",
         b"x\n\nx\n\ny",
         "é\ne\u{301}\né\n".as_bytes(),
     ];

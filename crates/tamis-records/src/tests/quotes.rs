@@ -12,7 +12,7 @@ thread_local! {
 fn reader(text: &[u8], step: usize, chunk: usize, oddities: Oddities) -> Reader {
     let rule = RecordRule {
         part: Part::Columns {
-            separator: b',',
+            separator: crate::key::Separator::COMMA,
             columns: Columns::parse("1", false).unwrap(),
         },
         ..RecordRule::LINE

@@ -1,7 +1,7 @@
 use super::common::{Random, Trickle, inputs, insert};
 use crate::batch::{Print, Token};
 use crate::exact::ExactSet;
-use crate::key::{Columns, KeyMaker, Part, Pointer, RecordRule, TimeSpec};
+use crate::key::{Columns, KeyMaker, Part, Pointer, RecordRule, Separator, TimeSpec};
 use crate::pipeline::{Job, run};
 use crate::progress::Progress;
 use crate::reader::Reader;
@@ -18,7 +18,7 @@ fn json(list: &str) -> RecordRule {
     of(Part::Json(Pointer::parse_list(list).unwrap()))
 }
 
-fn table(separator: u8, list: &str) -> RecordRule {
+fn table(separator: Separator, list: &str) -> RecordRule {
     let columns = Columns::parse(list, true).unwrap();
     of(Part::Columns { separator, columns })
 }
@@ -91,23 +91,27 @@ fn times_stand_next_to_keys() {
     ];
     for chunk in [1, 40, 1 << 20] {
         for spec in ["csv:at", "csv:2"] {
-            let (seen, without) = read(&timed(table(b',', "id"), spec), &[csv], chunk);
+            let (seen, without) = read(&timed(table(Separator::COMMA, "id"), spec), &[csv], chunk);
             assert_eq!((&seen[..], without), (&expected[..], 2), "{spec}");
         }
     }
     let tsv = "at\tid\n3\ta\n4000000000000\tb\n";
-    let (seen, without) = read(&timed(table(b'\t', "id"), "tsv:at"), &[tsv], 1 << 20);
+    let (seen, without) = read(
+        &timed(table(Separator::Tab, "id"), "tsv:at"),
+        &[tsv],
+        1 << 20,
+    );
     assert_eq!(seen, [keyed("a", Some(3)), keyed("b", Some(4_000_000_000))]);
     assert_eq!(without, 0);
 }
 
 #[test]
 fn a_time_may_be_the_key_too_and_the_key_of_several() {
-    let rule = timed(table(b',', "at"), "csv:at");
+    let rule = timed(table(Separator::COMMA, "at"), "csv:at");
     let (seen, _) = read(&rule, &["at\n1\n", "at\n2\n"], 1 << 20);
     assert_eq!(seen, [keyed("1", Some(1)), keyed("2", Some(2))]);
-    let with = timed(table(b',', "b,a"), "csv:at");
-    let without = table(b',', "b,a");
+    let with = timed(table(Separator::COMMA, "b,a"), "csv:at");
+    let without = table(Separator::COMMA, "b,a");
     let content = ["a,at,b\nx,5,y\n"];
     let (seen, _) = read(&with, &content, 1 << 20);
     assert_eq!(seen[0].1, Some(Moment::from_secs(5)));
@@ -169,7 +173,7 @@ fn whole_records_have_times_too() {
 #[test]
 fn files_may_have_their_columns_elsewhere() {
     let csv = |content: &str| content.to_owned();
-    let rule = timed(table(b',', "id"), "csv:at");
+    let rule = timed(table(Separator::COMMA, "id"), "csv:at");
     // Headers must be alike, as for keys.
     let files = [csv("id,at\na,1\n"), csv("id,at\nb,2\n")];
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -193,8 +197,8 @@ fn a_time_does_not_change_keys() {
     let plain = json("/a,/b");
     let with = timed(json("/a,/b"), "jsonl:/t");
     let (mut one, mut other) = (KeyMaker::new(&plain), KeyMaker::new(&with));
-    let csv_plain = table(b',', "1,2");
-    let csv_with = timed(table(b',', "1,2"), "csv:3");
+    let csv_plain = table(Separator::COMMA, "1,2");
+    let csv_with = timed(table(Separator::COMMA, "1,2"), "csv:3");
     let (mut csv_one, mut csv_other) = (KeyMaker::new(&csv_plain), KeyMaker::new(&csv_with));
     for _ in 0..20_000 {
         let line = random.bytes(b"{}\"\":,abt1 ", 24);
@@ -230,12 +234,12 @@ fn what_is_no_time_of_a_record_is_refused() {
             "a column of CSV, but the key is in JSON",
         ),
         (
-            table(b',', "id"),
+            table(Separator::COMMA, "id"),
             "jsonl:/at",
             "in JSON, but the key is columns of CSV",
         ),
         (
-            table(b'\t', "id"),
+            table(Separator::Tab, "id"),
             "csv:at",
             "a column of CSV, but the key is columns of TSV",
         ),
@@ -250,7 +254,7 @@ fn what_is_no_time_of_a_record_is_refused() {
         assert!(error.contains(why), "{spec}: {error}");
     }
     let no_header = of(Part::Columns {
-        separator: b',',
+        separator: Separator::COMMA,
         columns: Columns::parse("1", false).unwrap(),
     });
     let error = no_header.with_time("csv:at".parse().unwrap()).unwrap_err();

@@ -10,31 +10,25 @@ pub(super) struct Kept {
     filter: AnyFilter,
     /// Keys held, by its own count or estimate at first and ours since.
     keys: u64,
-    /// Expected to be wrongly dropped by what was in it before this run.
-    before: f64,
-    state: Fill,
-}
-
-enum Fill {
-    /// It keeps its rate.
-    Within,
-    /// It holds more than it was made for. `wrong` were dropped until then.
-    Over { wrong: f64, since: Wrong },
+    /// Whether it was said that it holds more than it was made for.
+    is_over: bool,
+    wrong: Wrong,
 }
 
 impl Kept {
     /// Says so if the filter is over its rate already.
     pub(super) fn new(filter: AnyFilter, over: &Over) -> Result<Self> {
         let keys = filter.keys().get();
+        let rate = filter.rate_now();
         let mut kept = Self {
-            before: filter.expected_wrong(),
+            wrong: Wrong::from(rate, Adding::AtOnce).holding(keys, filter.bytes()),
             keys,
             filter,
-            state: Fill::Within,
+            is_over: false,
         };
         if !kept.grows() && keys > kept.filter.capacity() {
-            over.say(keys, kept.filter.capacity(), kept.filter.rate_now())?;
-            kept.go_over();
+            over.say(keys, kept.filter.capacity(), rate)?;
+            kept.is_over = true;
         }
         Ok(kept)
     }
@@ -54,9 +48,10 @@ impl Kept {
     ) -> Result<(), Halt> {
         let mut at = 0;
         while at < hashes.len() {
-            let room = match self.state {
-                Fill::Within if !self.grows() => self.filter.capacity().saturating_sub(self.keys),
-                _ => u64::MAX,
+            let room = if self.grows() || self.is_over {
+                u64::MAX
+            } else {
+                self.filter.capacity().saturating_sub(self.keys)
             };
             if room == 0 {
                 // What it has is told without adding.
@@ -69,34 +64,25 @@ impl Kept {
                     let capacity = self.filter.capacity();
                     over.say(self.keys, capacity, self.filter.rate_now())
                         .map_err(Halt::Failed)?;
-                    self.go_over();
+                    self.is_over = true;
                 }
                 continue;
             }
-            let to = hashes.len().min(at.saturating_add(room as usize));
-            if let Fill::Over { since, .. } = &mut self.state
-                && since.look_is_due()
-            {
-                since.look(self.filter.rate_now());
+            if self.wrong.look_is_due() {
+                self.wrong.look(self.filter.rate_now());
             }
+            // No further than the rate is known to stay about what it is.
+            let step = room.min(self.wrong.until_look());
+            let to = hashes.len().min(at.saturating_add(step as usize));
             if let AnyFilter::Growing(filter) = &mut self.filter {
                 grow_fast_while_small(filter);
             }
             insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
             self.keys += count(&new[at..to]);
-            if let Fill::Over { since, .. } = &mut self.state {
-                since.decided(&new[at..to]);
-            }
+            self.wrong.decided(&new[at..to]);
             at = to;
         }
         Ok(())
-    }
-
-    fn go_over(&mut self) {
-        self.state = Fill::Over {
-            wrong: self.filter.expected_wrong() - self.before,
-            since: Wrong::from(self.filter.rate_now(), Adding::AtOnce),
-        };
     }
 }
 
@@ -111,14 +97,8 @@ impl Judge for Kept {
     }
 
     fn memory(mut self, _: &Report) -> Memory {
-        let wrong = match &mut self.state {
-            Fill::Within => self.filter.expected_wrong() - self.before,
-            Fill::Over { wrong, since } => {
-                since.look(self.filter.rate_now());
-                *wrong + since.expected()
-            }
-        };
-        Memory::local(self.filter.bytes(), wrong.max(0.0))
+        self.wrong.look(self.filter.rate_now());
+        Memory::local(self.filter.bytes(), self.wrong.expected())
     }
 }
 

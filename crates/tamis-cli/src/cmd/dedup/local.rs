@@ -2,7 +2,7 @@
 
 use super::kept::Kept;
 use super::windowed::Windowed;
-use super::{Judge, Memory, Over, Task};
+use super::{Judge, MadeFor, Memory, Over, Task};
 use crate::human;
 use crate::location::{Place, named};
 use crate::output::{self, Sink};
@@ -10,6 +10,7 @@ use crate::stream::{Checkpoint, Halt, Keyed, Pass, Report};
 use crate::window::{self, Timed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Error, FileLock, Hasher, SecretKey};
 use tamis_records::exact::{ExactSet, OutOfMemory};
@@ -99,6 +100,19 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         rate: filter.rate(),
         strict: task.input.strict,
     };
+    let window = match &filter {
+        AnyFilter::Window(window) => Some(window.options()),
+        _ => None,
+    };
+    if !is_new {
+        args.check_made_for(&MadeFor {
+            name: &place,
+            kind: filter.kind(),
+            keys: filter.capacity(),
+            rate: filter.rate(),
+            window,
+        })?;
+    }
     if let AnyFilter::Window(window) = filter {
         args.window.check(&place, &window.options())?;
         args.time.check(&window.options())?;
@@ -132,17 +146,23 @@ fn carry<J: Judge, H: Keyed>(
     let mut judges = [judge];
     let every = Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX);
     let mut saved = (Instant::now(), judges[0].added());
+    // Whether anything was decided since the filter was saved.
+    let changed = AtomicBool::new(false);
     let mut periodic_save = |judges: &mut [&mut J]| {
         for (judge, lock) in judges.iter().zip(&mut lock) {
+            if !changed.load(Relaxed) {
+                continue;
+            }
             let few = judge.added() - saved.1 < FEW_KEYS;
             if few && saved.0.elapsed() < every.saturating_mul(SELDOM) {
                 continue;
             }
             saved = (Instant::now(), judge.added());
-            if let Err(error) = judge.save(lock) {
-                output::warn(format_args!(
+            match judge.save(lock) {
+                Ok(()) => changed.store(false, Relaxed),
+                Err(error) => output::warn(format_args!(
                     "saving the filter failed; trying again later: {error}"
-                ));
+                )),
             }
         }
         Ok(())
@@ -156,7 +176,10 @@ fn carry<J: Judge, H: Keyed>(
     let report = Pass::new(&task.input, hasher, &mut judges)
         .print(task.print(), sink)
         .checkpoint(checkpoint)
-        .run(decide)?;
+        .run(|judge, keys, new| {
+            changed.store(true, Relaxed);
+            decide(judge, keys, new)
+        })?;
     let [judge] = judges;
     if report.is_printed() {
         sink.finish(report.went_well())

@@ -1,7 +1,7 @@
 //! Records judged by a filter in Redis, which many workers share.
 
 use super::shared::Shared;
-use super::{Claim, Memory, Over, Task};
+use super::{Claim, MadeFor, Memory, Over, Task};
 use crate::human;
 use crate::location::{Place, in_redis, warn_of};
 use crate::output::{self, Sink};
@@ -21,6 +21,13 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
         );
     }
     let filter = open_or_create(at, task)?;
+    task.args.check_made_for(&MadeFor {
+        name: &Place::Redis(at.clone()),
+        kind: filter.kind(),
+        keys: filter.capacity(),
+        rate: filter.rate(),
+        window: window_of(&filter),
+    })?;
     if let (Some(window), Some(hasher)) = (window_of(&filter), filter.hasher().copied()) {
         task.args.window.check(at, &window)?;
         let by_record = task.input.rule.has_time();
@@ -93,7 +100,7 @@ fn plan(task: &Task) -> Result<Plan> {
     if let Some(options) = &task.window {
         return task.window_plan(options);
     }
-    let plan = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate);
+    let plan = |keys| Plan::one_line(Kind::Growing, keys, task.args.rate());
     let keys = task.first_keys(|keys| Some(plan(keys).ok()?.bytes()));
     Ok(plan(keys)?)
 }

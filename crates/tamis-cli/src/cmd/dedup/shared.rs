@@ -88,10 +88,20 @@ impl<T: Remote> Shared<T> {
         if matches!(self.filter.kind(), Kind::Counting | Kind::Cuckoo) {
             return self.claim_once(keys, new, over);
         }
-        self.look(over)?;
-        let claimed = claim(&mut self.filter, keys, new);
-        self.wrong.decided(new);
-        claimed
+        let mut at = 0;
+        while at < keys.len() {
+            // What was claimed before is printed, whatever happens now.
+            self.look(over).map_err(|halt| match halt {
+                Halt::Failed(error) if at > 0 => Halt::FailedAfter(error),
+                halt => halt,
+            })?;
+            let to = keys.len().min(at + self.wrong.until_look() as usize);
+            let claimed = claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
+            self.wrong.decided(&new[at..to]);
+            claimed?;
+            at = to;
+        }
+        Ok(())
     }
 
     /// The same for a filter that counts: keys that it has, or that came
@@ -174,6 +184,7 @@ impl<T: Remote> Shared<T> {
         Ok(Memory {
             bytes: self.filter.bytes(),
             wrong: self.wrong.expected(),
+            once: None,
             redis: Some(stats),
             times: self.window.map(|_| Odd {
                 too_old: stats.too_old_keys,

@@ -1,6 +1,7 @@
 //! How a run ends: its summary, its report, and its exit code.
 
 use super::Args;
+use crate::present::{self, Written};
 use crate::stream::Report;
 use crate::window::Odd;
 use crate::{Exit, human, output};
@@ -15,6 +16,8 @@ pub(super) struct Memory {
     pub(super) wrong: f64,
     /// What the connections to Redis have been through.
     pub(super) redis: Option<Stats>,
+    /// How many records occur once, where that was counted.
+    pub(super) once: Option<u64>,
     /// In a window, what was odd about the times of records.
     pub(super) times: Option<Odd>,
 }
@@ -25,6 +28,7 @@ impl Memory {
         Self {
             bytes,
             wrong,
+            once: None,
             redis: None,
             times: None,
         }
@@ -36,10 +40,11 @@ pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exi
         summarise(&report, memory);
     }
     if let Some(path) = &args.json_report {
+        present::refuse_others(path, Written::Report)?;
         let text = format!("{:#}\n", report_json(&report, memory));
         std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
-    let printed = args.printed(&report);
+    let printed = args.printed(&report, memory);
     if args.count {
         output::print(&format!("{printed}\n"))?;
     }
@@ -59,6 +64,9 @@ fn summarise(report: &Report, memory: &Memory) {
         human::counted(report.records - report.chosen, "duplicate"),
         human::size((report.bytes as f64 / seconds) as u64),
     );
+    if let Some(once) = memory.once {
+        say!("occurring once: {}", human::counted(once, "record"));
+    }
     say!(
         "filter {}, records wrongly dropped by chance: {} expected",
         human::size(memory.bytes),
@@ -92,6 +100,9 @@ fn report_json(report: &Report, memory: &Memory) -> serde_json::Value {
         "expected_wrongly_dropped": memory.wrong,
         "interrupted": report.signal.is_some(),
     });
+    if let Some(once) = memory.once {
+        all["once"] = once.into();
+    }
     if let Some(odd) = memory.times {
         all["too_old"] = odd.too_old.into();
         all["late"] = odd.late.into();

@@ -3,8 +3,9 @@
 
 /// Between two looks at a filter some records came through as new, each of
 /// them with the probability `1 - rate`; so about `new / (1 - rate)` had to
-/// come. Of the others none was new, so that many were dropped wrongly, and
-/// never more than were dropped at all.
+/// come, and the others of these were dropped wrongly. The rate is that of the
+/// bits which are set, and nothing is made of how many records were dropped:
+/// they may be duplicates.
 pub(super) struct Wrong {
     adding: Adding,
     batches: u64,
@@ -15,6 +16,10 @@ pub(super) struct Wrong {
     /// The next look is due at this many records in all.
     all: u64,
     next: u64,
+    /// Keys that the filter had at first.
+    held: u64,
+    /// Records between two looks, at least.
+    least: u64,
 }
 
 /// When what is new in a batch becomes part of the filter.
@@ -27,9 +32,15 @@ pub(super) enum Adding {
 }
 
 /// Looks get rarer, so that their number stays small; but the rate can't change
-/// much in between, however it grows.
+/// much while an eighth of the keys is added, however it grows.
+const LOOKS: u64 = 8;
 const FIRST_LOOK: u64 = 1000;
-const LOOKS: f64 = 1.2;
+/// A look at a filter in memory reads all of it, which must not take longer than adding what comes in between: one
+/// record for so many bytes.
+const BYTES: u64 = 64;
+const FEWEST: u64 = 16;
+/// From this rate on, so little comes through that it may be nothing by chance.
+const MOSTLY_WRONG: f64 = 0.5;
 
 impl Wrong {
     /// From here on, with a filter that has this rate.
@@ -43,7 +54,22 @@ impl Wrong {
             expected: 0.0,
             all: 0,
             next: FIRST_LOOK,
+            held: 0,
+            least: FIRST_LOOK,
         }
+    }
+
+    /// Of a filter in memory that has so many keys and bytes.
+    pub(super) fn holding(mut self, keys: u64, bytes: u64) -> Self {
+        self.held = keys;
+        self.least = (bytes / BYTES).max(FEWEST);
+        self.plan_look();
+        self
+    }
+
+    fn plan_look(&mut self) {
+        let step = (self.held.saturating_add(self.all) / LOOKS).max(self.least);
+        self.next = self.all.saturating_add(step);
     }
 
     /// A batch was decided.
@@ -59,27 +85,47 @@ impl Wrong {
         self.all >= self.next
     }
 
+    /// How many records may be decided before the next look.
+    pub(super) const fn until_look(&self) -> u64 {
+        self.next.saturating_sub(self.all)
+    }
+
     /// The filter's rate is this now.
     pub(super) fn look(&mut self, rate: f64) {
         // Batches met the rates from the last one to this, or if they were added
         // afterwards, those before the last step.
-        let batches = self.batches.max(1) as f64;
-        let share = match self.adding {
-            Adding::AtOnce => 0.5,
-            Adding::Afterwards => 0.5 * (batches - 1.0) / batches,
+        let last = match (self.adding, self.batches) {
+            (Adding::AtOnce, _) => rate,
+            (Adding::Afterwards, 0 | 1) => self.rate,
+            (Adding::Afterwards, batches) => {
+                self.rate + (rate - self.rate) * (1.0 - 1.0 / batches as f64)
+            }
         };
-        let mean = self.rate + (rate - self.rate) * share;
-        let dropped = (self.records - self.new) as f64;
-        // One more than came: of a filter that lets nothing through, all that
-        // was dropped may have been new.
-        let wrong = (self.new + 1) as f64 * mean / (1.0 - mean);
-        self.expected += if wrong < dropped { wrong } else { dropped };
+        let mean = mean(self.rate, last);
+        let all_new = self.records as f64 * (1.0 - mean);
+        self.expected += if mean > MOSTLY_WRONG && all_new < 1.0 {
+            // Not even one of so many new records would have come through: nothing better can be said.
+            (self.records - self.new) as f64
+        } else {
+            self.new as f64 * mean / (1.0 - mean)
+        };
         (self.batches, self.records, self.new, self.rate) = (0, 0, 0, rate);
-        self.next = (self.all as f64 * LOOKS) as u64 + FIRST_LOOK;
+        self.plan_look();
     }
 
     pub(super) const fn expected(&self) -> f64 {
         self.expected
+    }
+}
+
+/// Of a rate on its way from one to the other: it grows by a power of the number of keys, so the mean is the logarithmic
+/// one.
+fn mean(first: f64, last: f64) -> f64 {
+    let ratio = last / first;
+    if first > 0.0 && last > 0.0 && (ratio - 1.0).abs() > 1e-6 {
+        (last - first) / ratio.ln()
+    } else {
+        (first + last) / 2.0
     }
 }
 
@@ -97,13 +143,23 @@ mod tests {
     fn through(capacity: u64, rate: f64, keys: u64, adding: Adding) -> (f64, f64) {
         let mut filter = Blocked::new(capacity, rate).unwrap();
         let mut wrong = Wrong::from(0.0, adding);
+        if matches!(adding, Adding::AtOnce) {
+            wrong = wrong.holding(0, filter.bytes());
+        }
         let mut dropped = 0;
         let hasher = Hasher::default();
         let hashes: Vec<_> = (0..keys).map(|i| hasher.hash(&i.to_le_bytes())).collect();
-        for hashes in hashes.chunks(5000) {
+        let mut rest = &hashes[..];
+        while !rest.is_empty() {
             if wrong.look_is_due() {
                 wrong.look(filter.rate_now());
             }
+            let most = match adding {
+                Adding::AtOnce => wrong.until_look() as usize,
+                Adding::Afterwards => 5000,
+            };
+            let (hashes, more) = rest.split_at(most.min(rest.len()));
+            rest = more;
             let mut new = vec![false; hashes.len()];
             match adding {
                 Adding::AtOnce => filter.insert_hashes(hashes, &mut new),
@@ -128,6 +184,8 @@ mod tests {
             (10_000, 0.001, 200_000),
             (1_000, 0.001, 1_000_000), // hopeless
             (50_000, 0.1, 60_000),
+            (1_000, 1e-6, 20_000),
+            (2_000, 0.001, 20_000), // in one batch, most of them wrongly
         ] {
             for adding in [Adding::AtOnce, Adding::Afterwards] {
                 let (lost, said) = through(capacity, rate, keys, adding);

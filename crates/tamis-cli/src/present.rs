@@ -1,0 +1,233 @@
+//! What stands in a place already: how messages call it, and whether `--force` may replace it.
+//!
+//! `--force` is for results that can be made again: a filter, an index, an earlier output of the same command. Every
+//! command that takes it asks here, so that none of them destroys a list of keys or anybody else's data.
+
+use crate::foreign;
+use crate::{human, output};
+use anyhow::{Result, bail};
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::path::Path;
+use tamis::index::FileIndex;
+use tamis::{Existing, Replacement};
+use tamis_formats::{Bytes, Error, Format, Hint};
+use tamis_records::formats::{self, FileClass, FileKind};
+
+/// What a command writes, which decides what it may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// A Tamis filter.
+    Filter,
+    /// A filter of another system; of this format, if that is known.
+    Foreign(Option<Format>),
+    /// Bits without a description: their copies have no marks, so only what is unmistakably something else is refused.
+    Bits,
+    /// Records, maybe compressed. An earlier output looks like any other records.
+    Records,
+    /// A Parquet file with filters.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// The page of `tamis compare`.
+    #[cfg(feature = "compare")]
+    Page,
+    /// The report of a run.
+    Report,
+}
+
+/// What a file is, as far as its content tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Empty,
+    Filter,
+    Index,
+    Foreign(Format),
+    Known(FileKind),
+    /// What holds filters among much else.
+    Data(&'static str),
+    /// What `tamis compare` or a run made.
+    Page,
+    Report,
+    Text,
+    Unknown,
+}
+
+/// How every filter of ours begins.
+pub(crate) const FILTER: &[u8] = b"TAMIS\r\n\x1a";
+/// A database of Redis, which may hold filters among much else.
+const RDB: &[u8] = b"REDIS";
+/// Enough for the title of a page.
+const HEAD: u64 = 4096;
+
+/// Checks that a result can have this name, before the work that makes it and before it is placed.
+pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existing> {
+    let existing = if force {
+        Existing::Replace
+    } else {
+        Existing::Keep
+    };
+    if refuse_others(path, written)? && !force {
+        bail!(
+            "{} already exists\nhint: --force replaces it",
+            path.display()
+        );
+    }
+    Replacement::check(path, existing).map_err(|error| output::creating(path, error))?;
+    Ok(existing)
+}
+
+/// Refuses a file that is something else than what is written. Says whether there is one.
+pub(crate) fn refuse_others(path: &Path, written: Written) -> Result<bool> {
+    let Some(metadata) = fs::metadata(path).ok().filter(Metadata::is_file) else {
+        return Ok(false);
+    };
+    let found = Found::at(path, written.format());
+    if !found.may_be_replaced_by(written, path) {
+        bail!(
+            "{} is {}, not {}: it stays as it is\nhint: name another file",
+            path.display(),
+            found.described(&metadata),
+            written.expected(found),
+        );
+    }
+    Ok(true)
+}
+
+/// What a file is that should be a filter, and its size: `text (315 kB)`.
+pub(crate) fn describe(path: &Path) -> Option<(Found, String)> {
+    let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
+    let found = Found::at(path, None);
+    Some((found, found.described(&metadata)))
+}
+
+impl Written {
+    const fn format(self) -> Option<Format> {
+        match self {
+            Self::Foreign(format) => format,
+            _ => None,
+        }
+    }
+
+    /// What should be there instead of what is.
+    const fn expected(self, found: Found) -> &'static str {
+        match self {
+            Self::Filter if matches!(found, Found::Foreign(_)) => "a Tamis filter",
+            Self::Filter | Self::Foreign(_) => "a filter",
+            Self::Bits => "a string of bits",
+            Self::Records => "an output of records",
+            #[cfg(feature = "parquet")]
+            Self::Parquet => "a Parquet file",
+            #[cfg(feature = "compare")]
+            Self::Page => "a page of `tamis compare`",
+            Self::Report => "an earlier report",
+        }
+    }
+}
+
+impl Found {
+    /// Looks at a regular file. One that can't be read is unknown.
+    fn at(path: &Path, format: Option<Format>) -> Self {
+        Self::look(path, format).unwrap_or(Self::Unknown)
+    }
+
+    fn look(path: &Path, format: Option<Format>) -> Option<Self> {
+        let file = foreign::regular(path).ok()?;
+        let mut head = Vec::new();
+        (&file).take(HEAD).read_to_end(&mut head).ok()?;
+        if head.is_empty() {
+            return Some(Self::Empty);
+        }
+        if head.starts_with(FILTER) {
+            return Some(Self::Filter);
+        }
+        if FileIndex::is_index(&head) {
+            return Some(Self::Index);
+        }
+        if head.starts_with(b"{") && has(&head, b"\"expected_wrongly_dropped\"") {
+            return Some(Self::Report);
+        }
+        let kind = formats::kind_of(&head);
+        if let Some(format) = recognise(&file, format) {
+            return Some(match (format, kind) {
+                // Filters inside of a table or a database are not all that it holds.
+                (Format::LevelDb | Format::RocksDb, _) => Self::Data("a table of a database"),
+                (Format::Parquet | Format::Orc, Some(kind)) => Self::Known(kind),
+                _ if head.starts_with(RDB) => Self::Data("a database of Redis"),
+                (format, _) => Self::Foreign(format),
+            });
+        }
+        Some(match kind {
+            Some(kind) => Self::Known(kind),
+            None if head.starts_with(RDB) => Self::Data("a database of Redis"),
+            None if has(&head, b"<title>tamis compare") => Self::Page,
+            None if formats::is_text(&head) => Self::Text,
+            None => Self::Unknown,
+        })
+    }
+
+    fn may_be_replaced_by(self, written: Written, path: &Path) -> bool {
+        match (written, self) {
+            (_, Self::Empty) => true,
+            (Written::Filter, Self::Filter | Self::Index) => true,
+            (Written::Foreign(_), Self::Filter | Self::Index | Self::Foreign(_)) => true,
+            (Written::Bits, Self::Foreign(_) | Self::Unknown) => true,
+            (Written::Records, Self::Text | Self::Unknown | Self::Report | Self::Page) => true,
+            (Written::Records, Self::Known(kind)) => match kind.class {
+                // What looks so may be short records that end with NUL.
+                FileClass::Utf16 | FileClass::Utf32 => true,
+                FileClass::Packed => is_packed_by_name(path),
+                _ => false,
+            },
+            #[cfg(feature = "parquet")]
+            (Written::Parquet, Self::Known(kind)) => kind.class == FileClass::Parquet,
+            #[cfg(feature = "compare")]
+            (Written::Page, Self::Page) => true,
+            (Written::Report, Self::Report) => true,
+            _ => false,
+        }
+    }
+
+    fn described(self, metadata: &Metadata) -> String {
+        let size = human::size(metadata.len());
+        match self {
+            Self::Empty => "empty".into(),
+            Self::Filter => format!("a Tamis filter ({size})"),
+            Self::Index => format!("an index of files ({size})"),
+            Self::Foreign(format) => format!("a {format} filter ({size})"),
+            Self::Known(kind) => format!("{} ({size})", kind.name.trim_end_matches(" inside")),
+            Self::Data(name) => format!("{name} ({size})"),
+            Self::Page => format!("a page of `tamis compare` ({size})"),
+            Self::Report | Self::Text => format!("text ({size})"),
+            Self::Unknown => format!("data of no known format ({size})"),
+        }
+    }
+}
+
+fn has(head: &[u8], part: &[u8]) -> bool {
+    head.windows(part.len()).any(|window| window == part)
+}
+
+fn is_packed_by_name(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str());
+    matches!(end, Some("gz" | "zst" | "bz2" | "xz"))
+}
+
+/// The format of a file, if it is another system's filter.
+pub(crate) fn recognise(file: &File, format: Option<Format>) -> Option<Format> {
+    let bytes = Bytes::map(file).ok()?;
+    let open = |name| {
+        let hint = Hint {
+            format,
+            name,
+            ..Hint::default()
+        };
+        tamis_formats::open(bytes.clone(), hint).map(|filter| filter.format())
+    };
+    match open(None) {
+        Err(Error::Several { names }) => open(Some(names.first()?.as_bytes())).ok(),
+        Err(Error::Ambiguous { fits }) => fits.first().copied(),
+        // Named wrongly, it is still a filter.
+        Err(_) if format.is_some() => recognise(file, None),
+        found => found.ok(),
+    }
+}
