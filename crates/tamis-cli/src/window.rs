@@ -3,6 +3,7 @@
 use crate::stream::Keyed;
 use crate::{human, output};
 use anyhow::{Result, bail};
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
@@ -287,7 +288,13 @@ pub(crate) struct Times {
     odd: Odd,
     /// By how much the clock was behind, at most.
     behind: Duration,
+    /// Keys that came before the first time that can be read, which decides when the window
+    /// begins. They are added then.
+    waiting: HashSet<Hash>,
 }
+
+/// So many keys wait for a time at most; after that, the clock's is taken.
+const MOST_WAITING: usize = 1 << 20;
 
 impl Times {
     pub(crate) fn new(rule: &RecordRule) -> Self {
@@ -297,24 +304,63 @@ impl Times {
             moments: Vec::new(),
             odd: Odd::default(),
             behind: Duration::ZERO,
+            waiting: HashSet::new(),
         }
     }
 
     /// Adds keys to a window, in their order; `new[i]` tells whether `keys[i]` is.
-    pub(crate) fn insert(&mut self, window: &mut Window, keys: &[TimedHash], new: &mut [bool]) {
+    pub(crate) fn insert(
+        &mut self,
+        window: &mut Window,
+        mut keys: &[TimedHash],
+        mut new: &mut [bool],
+        may_grow: bool,
+    ) {
+        let now = Moment::now();
+        if self.by_record && window.latest().is_none() {
+            let last = last_believed(&window.options());
+            let first = keys.iter().position(|key| key.at.is_some_and(|at| at <= last));
+            let waiting = first.unwrap_or(keys.len());
+            for (key, new) in keys[..waiting].iter().zip(&mut new[..waiting]) {
+                self.odd.ahead += u64::from(key.at.is_some());
+                *new = self.waiting.insert(key.hash);
+            }
+            (keys, new) = (&keys[waiting..], &mut new[waiting..]);
+            match keys.first().and_then(|key| key.at) {
+                Some(at) => self.begin(window, at),
+                None if self.waiting.len() > MOST_WAITING => self.begin(window, now),
+                None => {}
+            }
+        }
         self.hashes.clear();
         self.hashes.extend(keys.iter().map(|key| key.hash));
-        let now = Moment::now();
         if self.by_record {
             self.settle(window, keys, now);
-            window.insert_hashes_at(&self.hashes, &self.moments[..], new);
+            match may_grow {
+                true => window.insert_hashes_at(&self.hashes, &self.moments[..], new),
+                false => window.insert_hashes_at_shared(&self.hashes, &self.moments[..], new),
+            }
         } else {
             let latest = window.latest().unwrap_or(now);
             let behind = latest.micros().saturating_sub(now.micros());
             let behind = Duration::from_micros(u64::try_from(behind).unwrap_or(0));
             self.behind = self.behind.max(behind);
-            window.insert_hashes_at(&self.hashes, now.max(latest), new);
+            match may_grow {
+                true => window.insert_hashes_at(&self.hashes, now.max(latest), new),
+                false => window.insert_hashes_at_shared(&self.hashes, now.max(latest), new),
+            }
         }
+    }
+
+    /// Adds the keys that waited for a time.
+    fn begin(&mut self, window: &mut Window, at: Moment) {
+        let waiting: Vec<Hash> = self.waiting.drain().collect();
+        window.insert_hashes_at(&waiting, at, &mut vec![false; waiting.len()]);
+    }
+
+    /// Adds those for which there was none, as of now.
+    pub(crate) fn finish(&mut self, window: &mut Window) {
+        self.begin(window, Moment::now());
     }
 
     /// The moments that keys are added at, one for each.
@@ -329,9 +375,7 @@ impl Times {
         let generation = |at: Moment| at.micros().div_euclid(step);
         let last = now + band + AHEAD;
         let mut latest = window.latest();
-        // An empty window takes its first time from the records, so that those of last year don't come after today.
-        let first = || keys.iter().find_map(|key| key.at.filter(|at| *at <= last));
-        let start = latest.or_else(first).unwrap_or(now);
+        let start = latest.unwrap_or(now);
         for key in keys {
             let at = match key.at {
                 Some(at) if at <= last => at,

@@ -178,14 +178,14 @@ pub(crate) fn _window_facts(
     Ok((span, band, by_keys, quiet, latest.map(Moment::micros)))
 }
 
-/// Start, end, keys, capacity and fill.
-type Facts = (i64, i64, u64, u64, f64);
+/// Start, end and keys.
+type Facts = (i64, i64, u64);
 
 /// The generations, the newest first.
 #[pyfunction]
 pub(crate) fn _window_generations(window: &Bound<'_, Filter>) -> Result<Vec<Facts>> {
     let generations = Filter::read(window, |state| window!(state, w => w.generations()))?;
-    let facts = |g: Generation| -> Facts { (g.start, g.end, g.keys, g.capacity, g.fill) };
+    let facts = |g: Generation| -> Facts { (g.start, g.end, g.keys) };
     Ok(generations.into_iter().map(facts).collect())
 }
 

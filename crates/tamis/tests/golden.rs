@@ -107,9 +107,9 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
     let blocked = |lines, k, per_key| Of(BlockedShape::new(lines, k, per_key).unwrap().into());
     let counting = |lines, k, per_key| Of(CountingShape::new(lines, k, per_key).unwrap().into());
     let cuckoo = |slots, window, width| Of(CuckooShape::new(slots, window, width).unwrap().into());
-    let window = |span, generations, rows, block, slices| {
+    let window = |span, generations, bins, bin_words, width| {
         let options = WindowOptions::new(span).generations(generations);
-        let shape = WindowShape::new(&options, rows, block, slices).unwrap();
+        let shape = WindowShape::new(&options, bins, bin_words, width).unwrap();
         Shape::from(shape)
     };
     let minutes = Span::Time(Duration::from_secs(240));
@@ -217,28 +217,28 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
         // Of time and of keys; blocks of each length.
         (
             "window",
-            Timed(window(minutes, 8, 5, 4, 2)),
+            Timed(window(minutes, 8, 3, 8, 16)),
             zero,
             600,
             Saved,
         ),
         (
             "window-wide",
-            Timed(window(minutes, 4, 4, 8, 1)),
+            Timed(window(minutes, 4, 2, 2, 16)),
             keyed,
             500,
             Saved,
         ),
         (
             "window-keys",
-            Of(window(Span::Keys(1_000), 8, 2, 16, 1)),
+            Of(window(Span::Keys(1_000), 62, 2, 4, 16)),
             seeded(1),
             900,
             Saved,
         ),
         (
             "window-in-place",
-            Of(window(Span::Keys(300), 2, 5, 4, 1)),
+            Of(window(Span::Keys(300), 2, 16, 4, 16)),
             zero,
             250,
             InPlace,

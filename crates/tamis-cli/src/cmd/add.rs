@@ -197,10 +197,11 @@ fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Re
     let mut adding = (window, Times::new(&input.rule));
     let report = add(&mut adding, &hasher, (args, input), |adding, keys, new| {
         let (window, times) = adding;
-        times.insert(window, keys, new);
+        times.insert(window, keys, new, true);
         Ok(())
     })?;
-    let (_, times) = adding;
+    let (window, mut times) = adding;
+    times.finish(window);
     times.warn(report.without_time);
     warn_of_too_old(&times.odd());
     Ok(report)

@@ -118,12 +118,8 @@ pub(crate) struct Args {
     /// Memory for this many is reserved at the start. More are no problem.
     /// With a --filter that exists and can't grow, no more than it was made for.
     ///
-    /// With --within or --quiet, how many in that time, at most; with --quiet, a
-    /// key counts once for every generation in which it is seen. Too many raise
-    /// the rate, with a warning. The default is the number of records in the
-    /// files (without --time as many in each generation, since they come at
-    /// once); for a pipe, say it. For a window that exists, it must be what it
-    /// was made for.
+    /// With --within or --quiet, how many in that time: more are no problem
+    /// there, either. For a window that exists, it must be what it was made for.
     #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
@@ -152,6 +148,14 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     window: WindowArgs,
+
+    /// Let a window grow to this size at most, e.g. 2GiB
+    ///
+    /// A window that is full then drops more new records than it should, and
+    /// the summary estimates how many; with --strict that is an error before
+    /// anything is dropped.
+    #[arg(long, value_name = "SIZE", value_parser = human::parse_size, help_heading = "Windows")]
+    max_memory: Option<u64>,
 
     #[command(flatten)]
     time: TimeArgs,
@@ -243,9 +247,9 @@ impl Over<'_> {
     }
 
     /// The same of a window, which can't grow.
-    fn say_of_window(&self, each: u64, capacity: u64, rate_now: f64) -> Result<()> {
+    fn say_of_window(&self, capacity: u64, rate_now: f64) -> Result<()> {
         let name = self.filter.to_string();
-        self.say_text(windowed::over(&name, each, capacity, rate_now, self.rate))
+        self.say_text(windowed::over(&name, capacity, rate_now, self.rate))
     }
 
     fn say_text(&self, text: String) -> Result<()> {
@@ -372,6 +376,8 @@ trait Judge: Send {
     /// Keys added to it so far; a number that only grows.
     fn added(&self) -> u64;
 
+    /// All records were decided; what waited for others is added now.
+    fn finish(&mut self) {}
     fn save(&self, lock: &mut FileLock) -> Result<(), tamis::Error>;
 
     /// What the run took and did.
@@ -457,18 +463,13 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// A window can't grow, so it is made for as many keys as there may be.
+    /// A window for as many keys as there seem to be; it grows if they are more.
     fn window_plan(&self, options: &WindowOptions) -> Result<Plan> {
         let (paths, packing) = (&self.input.files, self.input.packing());
         let framing = self.input.rule.framing();
-        // By the clock, what files hold arrives at once: in one generation, not in all of them.
-        let generations = match self.input.rule.has_time() {
-            true => 1,
-            false => u64::from(options.generation_count()),
-        };
         let guess = || {
-            let records = estimate::records(paths, framing, packing)?;
-            Some(records.max(UNMEASURED_KEPT).saturating_mul(generations))
+            let records = estimate::records(paths, framing, packing);
+            Some(records.unwrap_or(UNMEASURED).max(UNMEASURED_KEPT))
         };
         let keys = WindowArgs::keys(options, self.args.keys, guess)?;
         Ok(Plan::window(options, keys, self.args.rate())?)

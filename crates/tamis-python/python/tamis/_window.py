@@ -50,11 +50,7 @@ class Generation(NamedTuple):
     end: datetime | int
     """When the next one begins."""
     keys: int
-    """How many keys were added to it."""
-    capacity: int
-    """How many it is made for."""
-    fill: float
-    """The share of its bits that are set."""
+    """How many keys were last told new, or renewed, in it."""
 
 
 class Window(Filter):
@@ -282,19 +278,19 @@ class Window(Filter):
 
     @property
     def generations(self) -> list[Generation]:
-        """The generations that are remembered as of `latest`, the newest first; reads the whole window.
+        """The generations that are remembered as of `latest` and have keys, the newest first.
 
         >>> import tamis
         >>> seen = tamis.Window(1000, within="80s")
         >>> seen.update(["a", "b"], at=25)
         >>> newest = seen.generations[0]
-        >>> newest.keys, newest.capacity, newest.end.isoformat()
-        (2, 125, '1970-01-01T00:00:30+00:00')
+        >>> newest.keys, newest.end.isoformat()
+        (2, '1970-01-01T00:00:30+00:00')
         """
         by_keys = _window_facts(self)[2]
         return [
-            Generation(start if by_keys else _moment(start), end if by_keys else _moment(end), keys, capacity, fill)
-            for start, end, keys, capacity, fill in _window_generations(self)
+            Generation(start if by_keys else _moment(start), end if by_keys else _moment(end), keys)
+            for start, end, keys in _window_generations(self)
         ]
 
     def info(self) -> dict[str, Any]:

@@ -383,7 +383,7 @@ impl Plan {
     }
 
     /// The body's size in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub const fn bytes(&self) -> u64 {
         self.shape.body_len()
     }
 

@@ -132,7 +132,7 @@ impl Header {
     }
 
     /// The body's length in bytes.
-    pub fn body_len(&self) -> u64 {
+    pub const fn body_len(&self) -> u64 {
         self.shape.body_len()
     }
 

@@ -56,7 +56,7 @@ impl Shape {
 
     /// The body's length in bytes, which every decoder compares with the file
     /// before it allocates.
-    pub fn body_len(&self) -> u64 {
+    pub const fn body_len(&self) -> u64 {
         match self {
             Self::Bloom(shape) => shape.body_len(),
             Self::Blocked(shape) => shape.body_len(),

@@ -9,26 +9,6 @@ pub(crate) type Halves = (u64, u64);
 /// How often each fingerprint with its two places, the lower first, is stored.
 pub(crate) type Entries = HashMap<(u64, [u64; 2]), u64>;
 
-/// The numbers of a window's words.
-const SALTS: [u64; 16] = [
-    0x243F_6A88_85A3_08D3,
-    0x1319_8A2E_0370_7345,
-    0xA409_3822_299F_31D1,
-    0x082E_FA98_EC4E_6C89,
-    0x4528_21E6_38D0_1377,
-    0xBE54_66CF_34E9_0C6D,
-    0xC0AC_29B7_C97C_50DD,
-    0x3F84_D5B5_B547_0917,
-    0x9216_D5D9_8979_FB1B,
-    0xD131_0BA6_98DF_B5AD,
-    0x2FFD_72DB_D01A_DFB7,
-    0xB8E1_AFED_6A26_7E97,
-    0xBA7C_9045_F12C_7F99,
-    0x24A1_9947_B391_6CF7,
-    0x0801_F2E2_858E_FC17,
-    0x6369_20D8_7157_4E69,
-];
-
 /// A file: the three words of its shape, and its body.
 pub(crate) struct Reader<'a> {
     shape: [u64; 3],
@@ -130,34 +110,54 @@ impl<'a> Reader<'a> {
 
     /// The lookup of a window, as of the latest moment that was added.
     pub(crate) fn in_window(&self, (hi, lo): Halves) -> bool {
-        let [rows, second, step] = self.shape;
-        let (columns, block, slices) = (second & 255, second >> 8 & 255, second >> 16 & 255);
+        const LOADS: [(u64, u64); 6] = [(6, 208), (8, 218), (12, 230), (16, 236), (24, 245), (32, 248)];
+        const WIDTHS: [u64; 4] = [16, 21, 32, 64];
+        let [mut bins, second, span] = self.shape;
+        let [generations, width, mut words, tables] =
+            [0, 8, 16, 24].map(|shift| second >> shift & 255);
         let by_keys = second >> 32 & 1 == 1;
         let word = |at: u64| bits(self.body, at * 64, 64);
+        let load = |slots| LOADS.iter().find(|(size, _)| *size == slots).unwrap().1;
+        let step = span.div_ceil(generations);
+        let in_span = span.div_ceil(step);
+        let kept = in_span + 2;
+        let s = (0..).find(|s| 1 << s >= kept + (kept / 2).max(4)).unwrap();
         let newest = match (by_keys, word(0)) {
             (true, _) => (word(1).min(1 << 57) / step) as i64,
             (false, 0) => return false,
             (false, latest) => ((latest ^ 1 << 63) as i64).div_euclid(step as i64),
         };
-        let head = (4 + 2 * columns).next_multiple_of(8);
-        let row = head + reduce(hi, rows) * columns * block;
-        (0..columns).any(|column| {
-            let generation = word(4 + 2 * column);
-            let (number, tag) = ((generation >> 4) as i64 - (1 << 58), generation & 15);
-            tag != 0
-                && number >= newest - (columns as i64 - 2)
-                && (0..block).all(|w| {
-                    let place = w / 2 * columns * 2 + column * 2 + w % 2;
-                    let value = word(row + place);
-                    let mut fraction = lo.wrapping_mul(SALTS[w as usize]) >> 32;
-                    let length = 60 / slices;
-                    value >> 60 == tag
-                        && (0..slices).all(|slice| {
-                            let digit = fraction * length;
-                            fraction = digit % (1 << 32);
-                            value >> (slice * length + (digit >> 32)) & 1 == 1
-                        })
+        let mut at = 8;
+        let first = 64 / WIDTHS[width as usize] * words;
+        let room = bins * first * load(first) / 256;
+        (0..tables).any(|table| {
+            let width = (width + table).min(3);
+            let lane = WIDTHS[width as usize];
+            if table > 0 {
+                words = if width == 3 { 8 } else { 4 };
+                let slots = 64 / lane * words;
+                bins = ((room << table) * 256).div_ceil(slots * load(slots)).max(2);
+            }
+            let epochs = at + (1u64 << s).next_multiple_of(8);
+            let start = epochs + (bins * words).div_ceil(4096).next_multiple_of(8);
+            at = start + (bins * words).next_multiple_of(8);
+            let low = lane - s;
+            let print = 1 + reduce(lo, (1 << (low - 1)) - 1);
+            let home = reduce(hi, bins);
+            let next = home + 1 + reduce(print.wrapping_mul(0x9E37_79B9_7F4A_7C15), bins - 1);
+            [(home, 0), (next % bins, 1)].into_iter().any(|(bin, place)| {
+                let epoch = word(epochs + bin * words / 4096);
+                (0..words * (64 / lane)).any(|slot| {
+                    let place_of = (start + bin * words + slot / (64 / lane)) * 64;
+                    let slot = bits(self.body, place_of + slot % (64 / lane) * lane, lane);
+                    let (stamp, value) = (slot >> low, slot & ((1 << low) - 1));
+                    let epoch = (epoch % (1 << 61)) as i64 - (1 << 60);
+                    let generation = epoch - (epoch - stamp as i64).rem_euclid(1 << s);
+                    let is_it = value == print | place << (low - 1);
+                    (is_it || word(2) != 0 && value == 1 << (low - 1))
+                        && generation >= newest - in_span as i64
                 })
+            })
         })
     }
 

@@ -281,75 +281,89 @@ def cuckoo(hi, lo, slots, window, width):
 
 
 class Window:
-    """The shape of a window, and which generations its columns have."""
+    """The tables of a window, and which generations are asked."""
 
-    SALTS = (
-        0x243F6A8885A308D3,
-        0x13198A2E03707345,
-        0xA4093822299F31D1,
-        0x082EFA98EC4E6C89,
-        0x452821E638D01377,
-        0xBE5466CF34E90C6D,
-        0xC0AC29B7C97C50DD,
-        0x3F84D5B5B5470917,
-        0x9216D5D98979FB1B,
-        0xD1310BA698DFB5AD,
-        0x2FFD72DBD01ADFB7,
-        0xB8E1AFED6A267E97,
-        0xBA7C9045F12C7F99,
-        0x24A19947B3916CF7,
-        0x0801F2E2858EFC17,
-        0x636920D871574E69,
-    )
+    LOADS = {6: 208, 8: 218, 12: 230, 16: 236, 24: 245, 32: 248}
+    WIDTHS, GROWN = (16, 21, 32, 64), (4, 4, 4, 8)
 
-    def __init__(self, rows, a, b, step):
-        self.rows, self.step, self.by_keys = rows, step, b & 1
-        self.columns, self.block, self.slices = a & 255, a >> 8 & 255, a >> 16
-        check_range("rows", rows, 2**48)
-        check_range("columns", self.columns - 2, 62)
-        check_range("slices", self.slices, 6)
-        if self.block not in (4, 8, 16) or b > 3:
-            raise Corrupt(f"window: got blocks of {self.block}, flags {b:#x}")
+    def __init__(self, bins, a, b, span):
+        generations, width, words, count = a.to_bytes(4, "little")
+        check_range("generations", generations, 62)
+        check_range("tables", count, 24)
+        if width > 3 or words not in (2, 4, 8) or 64 // self.WIDTHS[width] * words not in self.LOADS:
+            raise Corrupt(f"slots: got width {width}, {words} words")
+        if not 2 <= bins <= 2**48 or b > 3:
+            raise Corrupt(f"window: got {bins} bins, flags {b:#x}")
+        self.by_keys = b & 1
+        self.step = -(-span // generations)
         least, most = (1, 2**56) if self.by_keys else (1_000, 20_000 * 366 * 86_400 * 1_000_000)
-        if not least <= step <= most:
-            raise Corrupt(f"length of a generation: got {step}")
-        self.head = -(-(4 + 2 * self.columns) // 8) * 8
-        self.body_words = -(-(self.head + rows * self.columns * self.block) // 8) * 8
+        if not least <= self.step <= most:
+            raise Corrupt(f"length of a generation: got {self.step}")
+        self.in_span = -(-span // self.step)
+        kept = self.in_span + 2
+        self.stamp_bits = (kept + max(kept // 2, 4) - 1).bit_length()
+        room = bins * (slots := 64 // self.WIDTHS[width] * words) * self.LOADS[slots] // 256
+        self.tables, at = [], 8
+        for number in range(count):
+            if number:
+                width = min(width + 1, 3)
+                words = self.GROWN[width]
+                slots = 64 // self.WIDTHS[width] * words
+                bins = max(2, -(-(room << number) * 256 // (slots * self.LOADS[slots])))
+            pages = -(-bins * words // 4096)
+            epochs = at + up(2**self.stamp_bits)
+            first = epochs + up(pages)
+            self.tables.append((at, epochs, pages, first, bins, words, self.WIDTHS[width]))
+            at = first + up(bins * words)
+        if at >= 2**57:
+            raise Corrupt(f"window: {at} words")
+        self.body_words = at
 
     def read_head(self, word):
-        self.tags, self.keys = [], 0
+        self.full = word(2) != 0
         if self.by_keys:
             newest = min(word(1), 2**57) // self.step
         else:
             newest = (word(0) - 2**63) // self.step if word(0) else None
-        for column in range(self.columns):
-            number, tag = divmod(word(4 + 2 * column), 16)
-            number -= 2**58
-            if tag and number % self.columns != column:
-                raise Corrupt(f"generation {number} in column {column}")
-            if tag and self.by_keys and number > newest:
-                raise Corrupt(f"generation {number} after {newest}")
-            live = tag and newest is not None and number >= newest - (self.columns - 2)
-            self.tags.append(tag if live else None)
-            self.keys += word(5 + 2 * column) if live else 0
+        for _, epochs, pages, *_ in self.tables:
+            for at in range(epochs, epochs + pages):
+                epoch = self.epoch(word(at))
+                if epoch is not None and (newest is None or epoch > newest):
+                    raise Corrupt(f"epoch {epoch} after {newest}")
+        self.keys, self.oldest = 0, None
+        if newest is not None:
+            self.oldest = newest - self.in_span
+            for g in range(self.oldest, newest + 1):
+                for ring, *_ in self.tables:
+                    count = word(ring + g % 2**self.stamp_bits)
+                    self.keys += count % 2**40 if count >> 40 == g % 2**24 else 0
+
+    def epoch(self, word):
+        return word % 2**61 - 2**60 if word else None
 
     def contains(self, hi, lo, word):
-        row = self.head + reduce(hi, self.rows) * self.columns * self.block
-        return any(
-            tag and all(self.has(word(row + self.place(column, w)), tag, lo, w) for w in range(self.block))
-            for column, tag in enumerate(self.tags)
-        )
+        return self.oldest is not None and any(self.has(table, hi, lo, word) for table in self.tables)
 
-    def place(self, column, w):
-        return w // 2 * self.columns * 2 + column * 2 + w % 2
+    def has(self, table, hi, lo, word):
+        _, epochs, _, first, bins, words, width = table
+        low = width - self.stamp_bits
+        print_ = 1 + reduce(lo, 2 ** (low - 1) - 1)
+        home = reduce(hi, bins)
+        second = (home + 1 + reduce(print_ * 0x9E3779B97F4A7C15 & MASK, bins - 1)) % bins
+        for bin_, place in ((home, 0), (second, 1)):
+            epoch = self.epoch(word(epochs + bin_ * words // 4096))
+            for at in range(first + bin_ * words, first + (bin_ + 1) * words):
+                for lane in range(64 // width):
+                    slot = word(at) >> lane * width & (1 << width) - 1
+                    stamp, value = slot >> low, slot & (1 << low) - 1
+                    if value == print_ | place << low - 1 or self.full and value == 1 << low - 1:
+                        if epoch is not None and epoch - (epoch - stamp) % 2**self.stamp_bits >= self.oldest:
+                            return True
+        return False
 
-    def has(self, value, tag, lo, w):
-        fraction, length = (lo * self.SALTS[w] & MASK) >> 32, 60 // self.slices
-        for i in range(self.slices):
-            digit, fraction = divmod(fraction * length, 2**32)
-            if not value >> (i * length + digit) & 1:
-                return False
-        return value >> 60 == tag
+
+def up(words):
+    return -(-words // 8) * 8
 
 
 class Fuse:

@@ -2,98 +2,155 @@ package io.tamis;
 
 import java.time.Instant;
 
-/** Generations of blocked filters, of which the oldest is forgotten. */
+/** Fingerprints with the generation in which they were seen, of which the oldest is forgotten. */
 final class WindowLayout extends Layout {
-    private static final long[] SALTS = {
-        0x243F6A8885A308D3L, 0x13198A2E03707345L, 0xA4093822299F31D1L, 0x082EFA98EC4E6C89L,
-        0x452821E638D01377L, 0xBE5466CF34E90C6DL, 0xC0AC29B7C97C50DDL, 0x3F84D5B5B5470917L,
-        0x9216D5D98979FB1BL, 0xD1310BA698DFB5ADL, 0x2FFD72DBD01ADFB7L, 0xB8E1AFED6A267E97L,
-        0xBA7C9045F12C7F99L, 0x24A19947B3916CF7L, 0x0801F2E2858EFC17L, 0x636920D871574E69L
-    };
     private static final long SHORTEST = 1_000;
     private static final long LONGEST = 20_000L * 366 * 86_400 * 1_000_000;
     /** Ten thousand years, to either side of 1970. */
     private static final long FURTHEST = LONGEST / 2;
-    /** No moment: nothing was added yet. */
+    /** No generation: nothing was added yet. */
     private static final long NEVER = Long.MIN_VALUE;
+    private static final int[] WIDTHS = {16, 21, 32, 64};
+    private static final long PAGE = 4096;
 
-    private final long rows;
-    private final int columns;
-    private final int block;
-    private final int slices;
+    private final Table[] tables;
     private final boolean byKeys;
     private final long step;
-    private final long head;
+    private final long inSpan;
+    private final int stampBits;
 
-    private WindowLayout(long rows, int columns, int block, int slices, boolean byKeys, long step) {
-        super(Kind.WINDOW);
-        this.rows = rows;
-        this.columns = columns;
-        this.block = block;
-        this.slices = slices;
-        this.byKeys = byKeys;
-        this.step = step;
-        head = Bits.roundUp(4 + 2 * columns, 8);
+    /** A table, by the numbers of its words. */
+    private static final class Table {
+        final long ring;
+        final long epochs;
+        final long first;
+        final long bins;
+        final int binWords;
+        final int width;
+
+        Table(long ring, long bins, int binWords, int width, int stampBits) {
+            this.ring = ring;
+            this.bins = bins;
+            this.binWords = binWords;
+            this.width = width;
+            epochs = ring + Bits.roundUp(1L << stampBits, 8);
+            first = epochs + Bits.roundUp(-Math.floorDiv(-bins * binWords, PAGE), 8);
+        }
+
+        long end() {
+            return first + Bits.roundUp(bins * binWords, 8);
+        }
+
+        /** Fingerprints that differ. */
+        long prints(int stampBits) {
+            return (1L << width - stampBits - 1) - 1;
+        }
     }
 
-    static WindowLayout decode(long rows, int a, int b, long step) throws TamisException {
-        if (a >>> 24 != 0 || b >>> 2 != 0) {
-            throw TamisException.corrupt(
-                    "shape of a window", "known flags", "0x" + Integer.toHexString(a) + ", 0x" + Integer.toHexString(b));
+    private WindowLayout(Table[] tables, boolean byKeys, long step, long inSpan, int stampBits) {
+        super(Kind.WINDOW);
+        this.tables = tables;
+        this.byKeys = byKeys;
+        this.step = step;
+        this.inSpan = inSpan;
+        this.stampBits = stampBits;
+    }
+
+    static WindowLayout decode(long bins, int a, int b, long span) throws TamisException {
+        if (b >>> 2 != 0) {
+            throw TamisException.corrupt("flags of a window", "at most 3", Integer.toUnsignedString(b));
         }
-        int columns = a & 0xFF;
-        int block = a >>> 8 & 0xFF;
-        int slices = a >>> 16;
+        int generations = a & 0xFF;
+        int width = a >>> 8 & 0xFF;
+        int binWords = a >>> 16 & 0xFF;
+        int count = a >>> 24;
         boolean byKeys = (b & 1) != 0;
-        check("rows", "1 to 2^48", rows, 1, 1L << 48);
-        check("columns", "3 to 64", columns, 3, 64);
-        if (block != 4 && block != 8 && block != 16) {
-            throw TamisException.corrupt("words of a block", "4, 8 or 16", block);
+        check("generations", "1 to 62", generations, 1, 62);
+        check("width of slots", "16, 21, 32 or 64 bits", width, 0, 3);
+        boolean isBin = binWords == 2 || binWords == 4 || binWords == 8;
+        if (!isBin || load(64 / WIDTHS[width] * binWords) == 0) {
+            throw TamisException.corrupt("words of a bin", "2, 4 or 8 with 6 slots or more", binWords);
         }
-        check("slices of a word", "1 to 6", slices, 1, 6);
+        check("bins", "2 to 2^48", bins, 2, 1L << 48);
+        check("tables of a window", "1 to 24", count, 1, 24);
+        long step = Long.divideUnsigned(span, generations) + (Long.remainderUnsigned(span, generations) == 0 ? 0 : 1);
         String steps = "1 ms to 20,000 years, or 1 to 2^56 keys";
         check("length of a generation", steps, step, byKeys ? 1 : SHORTEST, byKeys ? 1L << 56 : LONGEST);
-        return new WindowLayout(rows, columns, block, slices, byKeys, step);
+        long inSpan = (span + step - 1) / step;
+        long kept = inSpan + 2;
+        int stampBits = 64 - Long.numberOfLeadingZeros(kept + Math.max(kept / 2, 4) - 1);
+        Table[] tables = new Table[count];
+        tables[0] = new Table(8, bins, binWords, WIDTHS[width], stampBits);
+        int slots = 64 / WIDTHS[width] * binWords;
+        long room = bins * slots * load(slots) / 256;
+        for (int i = 1; i < count; i++) {
+            int wide = Math.min(width + i, 3);
+            int words = wide == 3 ? 8 : 4;
+            int grown = 64 / WIDTHS[wide] * words;
+            if (room > 1L << 54 - i) {
+                throw TamisException.corrupt("bins", "fewer than fill 2^60 bytes", bins);
+            }
+            // At most 2^54 times 256: a table of so many slots is too large anyway.
+            long each = grown * load(grown);
+            long all = Math.max(2, -Math.floorDiv(-((room << i) * 256), each));
+            tables[i] = new Table(tables[i - 1].end(), all, words, WIDTHS[wide], stampBits);
+            if (tables[i].end() >= 1L << 57) {
+                throw TamisException.corrupt("bins", "fewer than fill 2^60 bytes", bins);
+            }
+        }
+        return new WindowLayout(tables, byKeys, step, inSpan, stampBits);
+    }
+
+    /** The share of slots, in 256ths, that keys may take in bins of so many; 0 for other sizes. */
+    private static long load(int slots) {
+        switch (slots) {
+            case 6:
+                return 208;
+            case 8:
+                return 218;
+            case 12:
+                return 230;
+            case 16:
+                return 236;
+            case 24:
+                return 245;
+            case 32:
+                return 248;
+            default:
+                return 0;
+        }
     }
 
     @Override
     long bytes() {
-        return 8 * Bits.roundUp(head + rows * columns * block, 8);
+        return 8 * tables[tables.length - 1].end();
     }
 
     @Override
     Layout complete(Words words, double promise) throws TamisException {
-        long newest = Long.MIN_VALUE;
-        for (int column = 0; column < columns; column++) {
-            long word = words.get(4 + 2 * column);
-            if (tag(word) != 0) {
-                long own = Math.floorMod(generation(word), (long) columns);
-                if (own != column) {
-                    throw TamisException.corrupt("generation of a window", "in column " + own, column);
-                }
-                newest = Math.max(newest, generation(word));
+        long last = NEVER;
+        for (Table table : tables) {
+            for (long page = table.epochs; page < table.first; page++) {
+                last = Math.max(last, epoch(words.get(page)));
             }
         }
-        // Read after them: writers count before they begin a generation.
-        if (byKeys && newest > counting(words)) {
-            throw TamisException.corrupt(
-                    "generation of a window", "at most " + counting(words) + ", by the keys that were added", newest);
+        // Read after them: writers let time pass before they write.
+        long newest = newest(words);
+        if (last > newest) {
+            String expected = "at most " + (newest == NEVER ? 0 : newest);
+            throw TamisException.corrupt("epoch of a window's page", expected, last);
         }
         return this;
     }
 
-    private static long tag(long word) {
-        return word & 15;
-    }
-
-    private static long generation(long word) {
-        return (word >>> 4) - (1L << 58);
+    private static long epoch(long word) {
+        return word == 0 ? NEVER : (word & (1L << 61) - 1) - (1L << 60);
     }
 
     /** The generation that is being filled, where the clock counts keys. */
     private long counting(Words words) {
-        long written = words.get(1);
-        return (written < 0 ? 1L << 57 : Math.min(written, 1L << 57)) / step;
+        long added = words.get(1);
+        return (added < 0 ? 1L << 57 : Math.min(added, 1L << 57)) / step;
     }
 
     /** The generation of the newest key, or {@link #NEVER}. */
@@ -130,55 +187,68 @@ final class WindowLayout extends Layout {
     }
 
     private boolean contains(Words words, long asked, long hi, long lo) {
-        long row = head + Bits.reduce(hi, rows) * columns * block;
-        for (int column = 0; column < columns; column++) {
-            long word = words.get(4 + 2 * column);
-            if (tag(word) != 0 && generation(word) >= asked - (columns - 2) && has(words, row, column, tag(word), lo)) {
+        for (Table table : tables) {
+            long print = 1 + Bits.reduce(lo, table.prints(stampBits));
+            long home = Bits.reduce(hi, table.bins);
+            long second = home + 1 + Bits.reduce(print * 0x9E3779B97F4A7C15L, table.bins - 1);
+            second = second >= table.bins ? second - table.bins : second;
+            // In this order: keys move from home to their second bin.
+            if (has(words, table, home, print, false, asked - inSpan)
+                    || has(words, table, second, print, true, asked - inSpan)) {
                 return true;
             }
         }
         return false;
     }
 
-    private boolean has(Words words, long row, int column, long tag, long lo) {
-        for (int word = 0; word < block; word++) {
-            long value = words.get(place(row, column, word));
-            if (value >>> 60 != tag) {
-                return false;
-            }
-            int length = 60 / slices;
-            long fraction = lo * SALTS[word] >>> 32;
-            for (int slice = 0; slice < slices; slice++) {
-                long digit = fraction * length;
-                if ((value >>> slice * length + (digit >>> 32) & 1) == 0) {
-                    return false;
+    private boolean has(Words words, Table table, long bin, long print, boolean isSecond, long oldest) {
+        int low = table.width - stampBits;
+        long moved = 1L << low - 1;
+        long value = print | (isSecond ? moved : 0);
+        long page = table.epochs + bin * table.binWords / PAGE;
+        while (true) {
+            long before = words.get(page);
+            boolean found = false;
+            for (int word = 0; word < table.binWords && before != 0; word++) {
+                long slots = words.get(table.first + bin * table.binWords + word);
+                for (int slot = 0; slot < 64 / table.width; slot++) {
+                    long there = slots >>> slot * table.width & (1L << low) - 1;
+                    if (there == value || there == moved && words.get(2) != 0) {
+                        found |= generation(slots >>> slot * table.width + low, epoch(before)) >= oldest;
+                    }
                 }
-                fraction = digit & 0xFFFFFFFFL;
+            }
+            // Stamps are read by the page's epoch: if a writer has changed it meanwhile, once more.
+            if (words.get(page) == before) {
+                return found;
             }
         }
-        return true;
     }
 
-    private long place(long row, int column, int word) {
-        return row + word / 2 * 2 * columns + 2 * column + word % 2;
+    private long generation(long stamp, long epoch) {
+        return epoch - (epoch - stamp & (1L << stampBits) - 1);
     }
 
     @Override
     long counted(Words words) {
         long newest = newest(words);
         long keys = 0;
-        for (int column = 0; column < columns && newest != NEVER; column++) {
-            if (isLive(words, column, newest)) {
-                long more = words.get(5 + 2 * column);
-                keys = more < 0 || keys + more < 0 ? Long.MAX_VALUE : keys + more;
-            }
+        for (Table table : tables) {
+            keys += newest == NEVER ? 0 : counted(words, table, newest);
         }
         return keys;
     }
 
-    private boolean isLive(Words words, int column, long asked) {
-        long word = words.get(4 + 2 * column);
-        return tag(word) != 0 && generation(word) >= asked - (columns - 2);
+    /** Keys of a table in the generations that are asked as of the newest. */
+    private long counted(Words words, Table table, long newest) {
+        long keys = 0;
+        for (long generation = newest - inSpan; generation <= newest; generation++) {
+            long count = words.get(table.ring + (generation & (1L << stampBits) - 1));
+            if (count >>> 40 == (generation & 0xFFFFFF)) {
+                keys += count & (1L << 40) - 1;
+            }
+        }
+        return keys;
     }
 
     @Override
@@ -189,33 +259,37 @@ final class WindowLayout extends Layout {
     @Override
     double rateNow(Words words) {
         long newest = newest(words);
-        double all = 0;
-        for (long row = 0; row < rows && newest != NEVER; row++) {
-            double logs = 0;
-            for (int column = 0; column < columns; column++) {
-                if (isLive(words, column, newest)) {
-                    logs += Floats.log1p(-blockRate(words, head + row * columns * block, column));
-                }
+        double absent = 1;
+        for (Table table : tables) {
+            if (newest != NEVER) {
+                absent *= absent(words, table, newest);
             }
-            all += any(logs);
         }
-        return all / rows;
+        return 1.0 - absent;
     }
 
-    /** The chance that a foreign key of this row finds its bits in a column's block. */
-    private double blockRate(Words words, long row, int column) {
-        long tag = tag(words.get(4 + 2 * column));
-        int length = 60 / slices;
-        double rate = 1;
-        for (int word = 0; word < block; word++) {
-            long value = words.get(place(row, column, word));
-            if (value >>> 60 != tag) {
-                return 0;
-            }
-            for (int slice = 0; slice < slices; slice++) {
-                rate *= Long.bitCount(value >>> slice * length & (1L << length) - 1) / (double) length;
+    /** The share of foreign keys that a table doesn't take for present. */
+    private double absent(Words words, Table table, long newest) {
+        long entries = counted(words, table, newest);
+        long fullBins = 0;
+        if (words.get(2) != 0) {
+            entries = 0;
+            int low = table.width - stampBits;
+            for (long word = 0; word < table.bins * table.binWords; word++) {
+                long epoch = epoch(words.get(table.epochs + word / PAGE));
+                long slots = words.get(table.first + word);
+                for (int slot = 0; slot < 64 / table.width && epoch != NEVER; slot++) {
+                    long value = slots >>> slot * table.width & (1L << low) - 1;
+                    long generation = generation(slots >>> slot * table.width + low, epoch);
+                    if (value != 0 && generation >= newest - inSpan) {
+                        entries += value == 1L << low - 1 ? 0 : 1;
+                        fullBins += value == 1L << low - 1 ? 1 : 0;
+                    }
+                }
             }
         }
-        return rate;
+        double open = Math.max(0, 1.0 - fullBins / (double) table.bins);
+        double different = table.bins * (double) table.prints(stampBits);
+        return open * open * Math.exp(entries * Floats.log1p(-1.0 / different));
     }
 }

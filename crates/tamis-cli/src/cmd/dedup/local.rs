@@ -116,7 +116,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
     if let AnyFilter::Window(window) = filter {
         args.window.check(&place, &window.options())?;
         args.time.check(&window.options())?;
-        let judge = Windowed::new(window, &task.input.rule, Some(&over))?;
+        let judge = Windowed::new(window, &task.input.rule, args.max_memory, Some(&over))?;
         return carry(
             judge,
             &Timed(hasher),
@@ -180,7 +180,8 @@ fn carry<J: Judge, H: Keyed>(
             changed.store(true, Relaxed);
             decide(judge, keys, new)
         })?;
-    let [judge] = judges;
+    let [mut judge] = judges;
+    judge.finish();
     if report.is_printed() {
         sink.finish(report.went_well())
             .context("writing the output")?;

@@ -67,10 +67,7 @@ impl<T: Remote> Shared<T> {
             self.is_over = true;
             let (keys, capacity) = (self.filter.keys()?.get(), self.filter.capacity());
             match self.window {
-                Some(window) => {
-                    let each = capacity.div_ceil(window.generation_count().into());
-                    over.say_of_window(each, capacity, rate)?;
-                }
+                Some(_) => over.say_of_window(capacity, rate)?,
                 None => over.say(keys, capacity, rate)?,
             }
         }

@@ -7,7 +7,7 @@ use crate::output::{self, Sink};
 use crate::stream::{Halt, Pass, Report};
 use crate::window::{Timed, TimedHash, Times};
 use anyhow::{Result, anyhow};
-use tamis::{Error, FileLock, Hasher, Span, Window, WindowOptions};
+use tamis::{Error, FileLock, Hasher, Window, WindowOptions};
 use tamis_records::key::RecordRule;
 use tamis_report::window::is_over;
 
@@ -15,15 +15,23 @@ pub(super) struct Windowed {
     window: Window,
     times: Times,
     wrong: Wrong,
+    /// What it may grow to, in bytes.
+    most: u64,
     is_over: bool,
 }
 
 impl Windowed {
     /// Says so if the window is over its rate already. `over` knows where it is kept, if it is.
-    pub(super) fn new(window: Window, rule: &RecordRule, over: Option<&Over>) -> Result<Self> {
+    pub(super) fn new(
+        window: Window,
+        rule: &RecordRule,
+        most: Option<u64>,
+        over: Option<&Over>,
+    ) -> Result<Self> {
         let mut judge = Self {
-            wrong: Wrong::from(rate(&window), Adding::AtOnce),
+            wrong: Wrong::from(window.rate_now(), Adding::AtOnce),
             times: Times::new(rule),
+            most: most.unwrap_or(u64::MAX),
             window,
             is_over: false,
         };
@@ -40,24 +48,42 @@ impl Windowed {
         if self.wrong.look_is_due() {
             self.look(over).map_err(Halt::Failed)?;
         }
-        self.times.insert(&mut self.window, keys, new);
+        let may_grow = self.has_room(keys.len() as u64, over)?;
+        self.times.insert(&mut self.window, keys, new, may_grow);
         self.wrong.decided(new);
         Ok(())
     }
 
-    /// A window can't grow: with more keys than it was made for, its rate rises. Said once.
+    /// Whether the window may grow for so many keys; an error with `--strict` if they need it to.
+    fn has_room(&mut self, keys: u64, over: Option<&Over>) -> Result<bool, Halt> {
+        let may_grow = self.window.bytes_grown() <= self.most;
+        if may_grow || self.is_over || self.window.room() >= keys {
+            return Ok(may_grow);
+        }
+        self.is_over = true;
+        let text = format!(
+            "{} is full, and with room for twice the keys it would take {}, more than --max-memory",
+            named(over),
+            human::size(self.window.bytes_grown()),
+        );
+        if over.is_some_and(|over| over.strict) {
+            return Err(Halt::Failed(anyhow!(text)));
+        }
+        output::warn(format_args!(
+            "{text}: more and more new records will be dropped; the summary estimates how many"
+        ));
+        Ok(false)
+    }
+
+    /// A window that could not grow drops more than it should. Said once.
     fn look(&mut self, over: Option<&Over>) -> Result<()> {
-        let (now, promised) = (rate(&self.window), self.window.rate());
+        let (now, promised) = (self.window.rate_now(), self.window.rate());
         self.wrong.look(now);
         if self.is_over || !is_over(now, promised) {
             return Ok(());
         }
         self.is_over = true;
-        let generations = self.window.options().generation_count();
-        let name = over.map_or("the window".to_owned(), |over| over.filter.to_string());
-        let capacity = self.window.capacity();
-        let each = capacity.div_ceil(generations.into());
-        let text = self::over(&name, each, capacity, now, promised);
+        let text = self::over(&named(over), self.window.capacity(), now, promised);
         if over.is_some_and(|over| over.strict) {
             return Err(anyhow!(text));
         }
@@ -66,17 +92,8 @@ impl Windowed {
     }
 }
 
-/// The rate by the keys of each generation, without reading them all. One that counts keys is never over its rate.
-fn rate(window: &Window) -> f64 {
-    let (band, latest) = match (window.options().band(), window.latest()) {
-        (Span::Keys(_), _) => return window.rate(),
-        (Span::Time(_), None) => return 0.0,
-        (Span::Time(band), Some(latest)) => (band, latest),
-    };
-    let generations = window.options().generation_count();
-    let since = |nth: u32| window.keys_at(latest + nth * band);
-    let keys = (0..=generations).map(|nth| since(nth).saturating_sub(since(nth + 1)) as f64);
-    window.shape().rate_of(keys)
+fn named(over: Option<&Over>) -> String {
+    over.map_or("the window".to_owned(), |over| over.filter.to_string())
 }
 
 impl Judge for Windowed {
@@ -86,6 +103,10 @@ impl Judge for Windowed {
 
     fn save(&self, lock: &mut FileLock) -> Result<(), Error> {
         self.window.update_under(lock)
+    }
+
+    fn finish(&mut self) {
+        self.times.finish(&mut self.window);
     }
 
     fn memory(mut self, report: &Report) -> Memory {
@@ -100,13 +121,12 @@ impl Judge for Windowed {
     }
 }
 
-/// That a generation of a window has more keys than the `each` it was made for.
-pub(super) fn over(name: &str, each: u64, capacity: u64, now: f64, promised: f64) -> String {
+/// That a window has more keys than it has room for.
+pub(super) fn over(name: &str, capacity: u64, now: f64, promised: f64) -> String {
     format!(
-        "{name} has more keys in a generation than the {} it was made for ({} in its span): new records are \
-         now wrongly dropped at a rate of {} and rising, instead of {}\n\
+        "{name} has more keys than the {} it was made for: new records are now wrongly dropped at a \
+         rate of {}, instead of {}\n\
          hint: a window for more keys, -n",
-        human::count(each),
         human::count(capacity),
         human::rate(now),
         human::rate(promised),
@@ -121,11 +141,12 @@ pub(super) fn with_memory(
 ) -> Result<(Report, Memory)> {
     let hasher = task.input.hasher(Hasher::default());
     let window = Window::from_plan(&task.window_plan(options)?, hasher)?;
-    let mut judges = [Windowed::new(window, &task.input.rule, None)?];
+    let mut judges = [Windowed::new(window, &task.input.rule, task.args.max_memory, None)?];
     let report = Pass::new(&task.input, &Timed(hasher), &mut judges)
         .print(task.print(), sink)
         .run(|judge: &mut Windowed, keys, new| judge.decide(keys, new, None))?;
-    let [judge] = judges;
+    let [mut judge] = judges;
+    judge.finish();
     let memory = judge.memory(&report);
     Ok((report, memory))
 }

@@ -196,6 +196,8 @@ pub struct WindowShape {
     in_span: u32,
     stamp_bits: u32,
     newest: Table,
+    /// Words of the body.
+    words: u64,
 }
 
 impl WindowShape {
@@ -258,6 +260,7 @@ impl WindowShape {
         let stamp_bits = stamp_bits(in_span);
         let mut shape = Self {
             newest: Table::new(HEAD, bins, bin_words, bits, stamp_bits),
+            words: 0,
             bins,
             width,
             bin_words,
@@ -270,10 +273,12 @@ impl WindowShape {
             in_span,
             stamp_bits,
         };
-        let last = shape.bins_of(tables - 1);
-        if last > u128::from(MAX_BINS) {
-            return refuse("bins of the last table", "at most 2^48", last as u64);
+        let words = (0..tables).map(|number| shape.words_of(number));
+        let words = HEAD as u128 + words.sum::<u128>();
+        if words >= 1 << 57 {
+            return refuse("bins", "fewer than fill 2^60 bytes", bins);
         }
+        shape.words = words as u64;
         shape.newest = shape.table(tables - 1);
         Ok(shape)
     }
@@ -301,6 +306,17 @@ impl WindowShape {
         let room = u128::from(self.room_of_first()) << table;
         let each = u128::from(slots) * u128::from(load_of(slots).unwrap_or(1));
         (room * 256).div_ceil(each).max(2)
+    }
+
+    /// Words of a table: counts, epochs and bins.
+    fn words_of(&self, table: u32) -> u128 {
+        let bin_words = match table {
+            0 => self.bin_words,
+            _ => GROWN_BINS[(self.width + table).min(3) as usize],
+        };
+        let words = self.bins_of(table) * u128::from(bin_words);
+        let epochs = words.div_ceil(PAGE as u128).next_multiple_of(8);
+        (1u128 << self.stamp_bits).next_multiple_of(8) + epochs + words.next_multiple_of(8)
     }
 
     /// The tables, oldest first.
@@ -331,8 +347,8 @@ impl WindowShape {
         Table::new(ring, bins, bin_words, WIDTHS[code], self.stamp_bits)
     }
 
-    pub(crate) fn body_len(&self) -> u64 {
-        self.newest_table().end() as u64 * 8
+    pub(crate) const fn body_len(&self) -> u64 {
+        self.words * 8
     }
 
     /// Bins of the first table.
