@@ -100,6 +100,7 @@ impl<L: Creatable> Filter<L> {
     /// ```
     pub fn template(&self) -> Result<Self, Error> {
         let mut header = self.header();
+        header.shape = self.shape.emptied().into();
         header.state = State::default();
         Self::assemble((header, Bytes::zeroed(header.body_len())?))
     }
@@ -116,6 +117,13 @@ impl<L: Creatable> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn clear(&mut self) {
+        let emptied = self.shape.emptied();
+        if emptied != self.shape
+            && !self.is_shared()
+            && let Ok(body) = Bytes::zeroed(emptied.body_len())
+        {
+            (self.shape, self.body) = (emptied, body);
+        }
         for word in self.body.words() {
             word.store(0, Relaxed);
         }

@@ -65,7 +65,12 @@ pub trait Layout:
 /// A kind that starts empty and takes keys: all zeros hold none. Finished lists
 /// are not.
 #[doc(hidden)]
-pub trait Creatable: Layout {}
+pub trait Creatable: Layout {
+    /// The shape without what keys have added to it.
+    fn emptied(self) -> Self {
+        self
+    }
+}
 
 /// A kind whose keys are sets of bits or counters: adding is one atomic step a
 /// word, in any order, so it needs no exclusive access and never fails.

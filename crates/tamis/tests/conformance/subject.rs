@@ -107,7 +107,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
             let options = WindowOptions::new(Span::Keys(1 << 20));
             Plan::window(&options, n, p).unwrap()
         }),
-        abilities: &[Add, Overfill, AddShared],
+        abilities: &[Add, AddShared],
     },
 ];
 

@@ -476,7 +476,11 @@ impl Table {
 
 impl Sealed for WindowShape {}
 
-impl Creatable for WindowShape {}
+impl Creatable for WindowShape {
+    fn emptied(self) -> Self {
+        self.first_table_only()
+    }
+}
 
 impl Layout for WindowShape {
     const KIND: Kind = Kind::Window;
@@ -505,7 +509,6 @@ impl Layout for WindowShape {
         Difference::between("bins", first(self), first(other))
             .or_else(|| Difference::between("window", options(self), options(other)))
             .or_else(|| Difference::between("slots", slots(self), slots(other)))
-            .or_else(|| Difference::between("tables", self.table_count(), other.table_count()))
     }
 
     /// As of the latest moment that was added.

@@ -283,6 +283,11 @@ impl WindowShape {
         Ok(shape)
     }
 
+    pub(crate) fn first_table_only(self) -> Self {
+        let (bins, a, b, span) = self.encode();
+        Self::decode(bins, a & 0xFF_FFFF | 1 << 24, b, span).unwrap_or(self)
+    }
+
     /// The same window with one more table, unless there are too many.
     pub(crate) fn grown(self) -> Option<Self> {
         let (bins, a, b, span) = self.encode();
