@@ -9,7 +9,7 @@ use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
 use std::time::Duration;
 use tamis::raw::BlockedShape;
-use tamis::{Blocked, Error, Hash, Hasher, Moment, Plan, Span, Window, WindowOptions};
+use tamis::{Blocked, Error, Hash, Hasher, Kind, Moment, Plan, Span, Window, WindowOptions};
 
 /// Keys that are made, then timed, at a time.
 const CHUNK: u64 = 1 << 14;
@@ -68,7 +68,7 @@ fn timed(numbers: std::ops::Range<u64>, mut work: impl FnMut(u64, &[Hash], &mut 
 fn compare(suite: &mut Suite, n: u64, rate: f64, rounds: u64) -> Result<(), Error> {
     let plan = Plan::window(&WindowOptions::new(Span::Time(SPAN)), n, rate)?;
     let mut window = Window::from_plan(&plan, Hasher::default())?;
-    let hashes = plan.hashes().min(8);
+    let hashes = Plan::for_rate(Kind::Blocked, n, rate)?.hashes().min(8);
     let shape = BlockedShape::new(plan.bytes() / 64, hashes, 1)?;
     let mut blocked = Blocked::from_plan(&Plan::of(shape, n), Hasher::default())?;
     let group = format!("{} M keys", n as f64 / 1e6);
@@ -118,12 +118,12 @@ fn compare(suite: &mut Suite, n: u64, rate: f64, rounds: u64) -> Result<(), Erro
             singles.add([ours, theirs].into_iter());
         }
     }
-    let read = window.shape().columns() * 2 * 8;
     eprintln!(
-        "\r{group}: {:.1} bits a key, {} MB; {read} bytes read of an absent key first, {} of a row",
+        "\r{group}: {:.1} bits a key, {} MB; two bins of {} slots of {} bits are read",
         plan.bits_per_key(),
         plan.bytes() / 1_000_000,
-        window.shape().columns() * window.shape().block() * 8,
+        window.shape().slots_of_bin(),
+        window.shape().slot_bits(),
     );
     suite.rows.extend([
         Row::times(&group, "insert (and ask)", &insert),
