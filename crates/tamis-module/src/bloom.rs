@@ -377,7 +377,7 @@ impl Filter for Bloom {
                 ours.union_within_capacity(theirs).map_err(unfit)
             }
             (Self::Window(ours), Self::Window(theirs)) => {
-                window::union_with(ours, theirs).map_err(unfit)
+                ours.union_with(theirs).map_err(unfit)
             }
             (ours, theirs) => {
                 ours.check()?;

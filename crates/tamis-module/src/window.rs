@@ -52,19 +52,6 @@ pub fn behind(window: &Window, clock: Moment) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-/// How many keys each generation that is remembered has, the newest first.
-pub fn counts(window: &Window) -> Vec<u64> {
-    let Some(latest) = window.latest() else {
-        return Vec::new();
-    };
-    let (options, step) = (window.options(), generation(&window.options()));
-    // A span after a moment, its own generation is the oldest that counts.
-    let since = |back: u32| window.keys_at(latest + step * (options.generation_count() - back));
-    let newest = std::iter::once(since(0));
-    let others = (1..=options.generation_count()).map(|back| since(back) - since(back - 1));
-    newest.chain(others).collect()
-}
-
 fn hashes(window: &Window, keys: &[&[u8]]) -> Vec<Hash> {
     keys.iter().map(|key| window.hasher().hash(key)).collect()
 }
@@ -110,22 +97,6 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
         Renewal::Quiet => there.iter().map(|there| !there).collect(),
     };
     Added { new, changed }
-}
-
-/// Adds what another remembers, where the generations have room for it.
-pub fn union_with(window: &mut Window, other: &Window) -> Result<(), Error> {
-    window.union_with(other)?;
-    let most = generation_capacity(window);
-    match counts(window).iter().any(|keys| *keys > most) {
-        true => Err(Error::FULL),
-        false => Ok(()),
-    }
-}
-
-/// How many keys a generation is made for.
-pub fn generation_capacity(window: &Window) -> u64 {
-    let generations = window.options().generation_count();
-    window.capacity().div_ceil(generations.into())
 }
 
 #[cfg(test)]
@@ -235,27 +206,11 @@ mod tests {
     #[test]
     fn keys_are_counted_by_generation() {
         let mut window = window(Renewal::Within);
-        assert!(counts(&window).is_empty());
+        assert!(window.generations().is_empty());
         insert_many(&mut window, &[b"a"], seconds(0));
         insert_many(&mut window, &[b"b", b"c"], seconds(30));
         insert_many(&mut window, &[b"d"], seconds(80));
-        assert_eq!(counts(&window), [1, 0, 0, 0, 0, 2, 0, 0, 1]);
         let each: Vec<u64> = window.generations().iter().map(|g| g.keys).collect();
         assert_eq!(each, [1, 2, 1]);
-    }
-
-    #[test]
-    fn merging_needs_room() {
-        let (mut a, mut b) = (window(Renewal::Within), window(Renewal::Within));
-        let names: Vec<String> = (0..400).map(|i| format!("key{i}")).collect();
-        let keys: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-        insert_many(&mut a, &keys[..100], seconds(0));
-        insert_many(&mut b, &keys[100..200], seconds(0));
-        union_with(&mut a, &b).unwrap();
-        let mut found = [false; 200];
-        contains_many(&a, &keys[..200], seconds(80), &mut found);
-        assert!(found.iter().all(|found| *found));
-        insert_many(&mut b, &keys[200..], seconds(0));
-        assert_eq!(union_with(&mut a, &b), Err(Error::FULL));
     }
 }

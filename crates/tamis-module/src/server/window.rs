@@ -111,7 +111,7 @@ fn seconds(options: &WindowOptions) -> String {
 pub(super) fn info(call: &Call<'_>, window: &Window) {
     let options = window.options();
     let quiet = options.renewed() == Renewal::Quiet;
-    call.reply_map(7);
+    call.reply_map(6);
     let name = |name: &str| call.reply_bytes(name.as_bytes());
     name("Seconds");
     name(&seconds(&options));
@@ -126,14 +126,11 @@ pub(super) fn info(call: &Call<'_>, window: &Window) {
     }
     name("Clock behind");
     call.reply_count(window::behind(window, clock()).as_micros() as u64);
-    name("Generation capacity");
-    call.reply_count(window::generation_capacity(window));
-    name("Fullest generation");
-    call.reply_count(window::counts(window).into_iter().max().unwrap_or(0));
+    name("Tables");
+    call.reply_count(window.shape().table_count().into());
 }
 
-/// The lines of BF.DEBUG: one for all, and one for each generation, the newest first.
-/// All bits are counted.
+/// The lines of BF.DEBUG: one for all, and one for each generation that has keys, the newest first.
 pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
     let (keys, rate) = (window.keys_at(now(call, window)), window.rate_now());
     let mut lines = vec![format!("size:{keys} rate:{}", both::shortest(rate))];
@@ -141,11 +138,8 @@ pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
     lines.extend(window.generations().iter().map(|of| {
         let age = clock.saturating_sub(of.start) as f64 / 1e6;
         format!(
-            "generation:{} age:{age:.3} capacity:{} size:{} fill:{}",
-            of.number,
-            of.capacity,
-            of.keys,
-            both::shortest(of.fill)
+            "generation:{} age:{age:.3} size:{}",
+            of.number, of.keys
         )
     }));
     lines
