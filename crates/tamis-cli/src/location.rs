@@ -53,8 +53,8 @@ impl TypedValueParser for PlaceParser {
             clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command)
         };
         match text.to_str() {
-            // A mistyped scheme is no file, either.
-            Some(text) if text.contains("://") => {
+            // A mistyped scheme isn't a file, either.
+            Some(text) if text.contains("://") || Location::looks_like(text) => {
                 let at: Location = text.parse().map_err(|error| refuse(no_tls(text, error)))?;
                 warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;

@@ -529,7 +529,7 @@ impl FileFilter {
                 });
             }
             Err(error) => {
-                let error = human::hide_passwords(&format!("{error:#}"));
+                let error = tamis_redis::hide_passwords(&format!("{error:#}"));
                 log(format_args!("not saved: {error}"));
                 writer.saved.send_modify(|saved| {
                     saved.failed = last;

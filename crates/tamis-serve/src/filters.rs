@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tamis_redis::Location;
-use tamis_report::human;
 use tokio::sync::Mutex;
 
 /// How long the description of a filter in Redis may take.
@@ -220,7 +219,7 @@ impl Served {
     pub(crate) async fn about(&self) -> Result<Value, Problem> {
         let mut about = self.content().await?;
         about["name"] = json!(self.name);
-        about["place"] = json!(human::hide_passwords(&self.place.to_string()));
+        about["place"] = json!(tamis_redis::hide_passwords(&self.place.to_string()));
         about["writable"] = json!(self.is_writable());
         about["fault"] = json!(self.fault());
         if let Some(filter) = self.file() {

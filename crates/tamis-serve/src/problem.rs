@@ -2,7 +2,6 @@
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
-use tamis_report::human;
 
 /// A status and a text for people, as JSON: `{"error": "..."}`.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ impl Problem {
 
     /// The fault is on this side.
     pub(crate) fn unavailable(error: &anyhow::Error) -> Self {
-        let text = human::hide_passwords(&format!("{error:#}"));
+        let text = tamis_redis::hide_passwords(&format!("{error:#}"));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 }

@@ -2,7 +2,8 @@
 //! unchanged, and their words in memory.
 
 pub use crate::store::lock::FileLock;
-pub use crate::store::replace::{Existing, Readers, Replacement, Unplaced, open_regular, reserve};
+pub use crate::store::mode::Readers;
+pub use crate::store::replace::{Existing, Replacement, Unplaced, open_regular, reserve};
 pub use crate::store::stamp::Stamp;
 pub use crate::store::temporary::TemporaryFolder;
 pub use crate::store::words::Words;

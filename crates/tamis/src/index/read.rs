@@ -10,7 +10,10 @@ use crate::raw::header::HEADER_LEN;
 use crate::store::body::{Body, Map};
 use crate::store::bytes;
 #[cfg(feature = "files")]
-use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
+use crate::store::{
+    mode::Readers,
+    replace::{Existing, open_regular, write_atomically},
+};
 use crate::store::stamp::Stamp;
 use std::collections::HashMap;
 use std::fmt;

@@ -7,7 +7,8 @@
 
 use crate::error::Error;
 use crate::raw::header::HEADER_LEN;
-use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
+use crate::store::mode::Readers;
+use crate::store::replace::{Existing, is_at, open_regular, write_atomically};
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
