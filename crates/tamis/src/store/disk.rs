@@ -62,7 +62,7 @@ pub(crate) fn save_under<W: Word>(
     parts: &[&[W]],
 ) -> Result<(), Error> {
     let old = lock.header();
-    if old == Some(sealed(header, parts).encode()) {
+    if lock.holds(old.as_ref(), &sealed(header, parts)) {
         return Ok(());
     }
     lock.replace(readers(header, old.as_ref()), |file| {

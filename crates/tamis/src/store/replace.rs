@@ -38,9 +38,22 @@ pub(crate) fn write_atomically(
     readers: Readers,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, Error> {
+    let (file, synced) = write_and_name(path, existing, readers, write)?;
+    synced.map(|()| file)
+}
+
+/// The same, but returns the file even if only its folder could not be brought to the disk: it has
+/// its name.
+pub(crate) fn write_and_name(
+    path: &Path,
+    existing: Existing,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(File, Result<(), Error>), Error> {
     let mut replacement = Replacement::begin(path, existing)?.readers(readers);
     write(replacement.file()).map_err(Error::io("writing", path))?;
-    replacement.place()
+    replacement.settle()?;
+    replacement.name().map_err(|unplaced| unplaced.error)
 }
 
 /// A file that does not have its name yet. If it is dropped before it is
@@ -169,23 +182,35 @@ impl Replacement {
     /// assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn try_place(mut self) -> Result<File, Box<Unplaced>> {
+    pub fn try_place(self) -> Result<File, Box<Unplaced>> {
         if let Err(error) = self.settle() {
             let file = Some(self);
             return Err(Box::new(Unplaced { error, file }));
         }
+        let (file, synced) = self.name()?;
+        // It has its name, so nothing is left to be kept.
+        synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
+        Ok(file)
+    }
+
+    /// Gives a complete file its name: the file, and whether the folder is on disk.
+    fn name(mut self) -> Result<(File, Result<(), Error>), Box<Unplaced>> {
+        let syncing = || Error::io("syncing the folder of", &self.path);
+        // Opened while a failure still leaves everything as it was.
+        let dir = match open_dir(folder(&self.target)) {
+            Ok(dir) => dir,
+            Err(error) => {
+                let error = syncing()(error);
+                let file = Some(self);
+                return Err(Box::new(Unplaced { error, file }));
+            }
+        };
         let placed = match self.existing {
             Existing::Replace => self.file.persist(&self.target),
             Existing::Keep => self.file.persist_noclobber(&self.target),
         };
         match placed {
-            Ok(file) => {
-                let synced = sync_dir(folder(&self.target));
-                let synced = synced.map_err(Error::io("syncing the folder of", &self.path));
-                // It has its name, so nothing is left to be kept.
-                synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
-                Ok(file)
-            }
+            Ok(file) => Ok((file, sync_dir(&dir).map_err(syncing()))),
             Err(e) => {
                 let error = Error::io("writing", &self.path)(e.error);
                 self.file = e.file;
@@ -423,12 +448,23 @@ pub(crate) fn is_at(_: &File, _: &Path) -> io::Result<bool> {
 }
 
 #[cfg(unix)]
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
+fn open_dir(dir: &Path) -> io::Result<File> {
+    File::open(dir)
+}
+
+#[cfg(unix)]
+fn sync_dir(dir: &File) -> io::Result<()> {
+    dir.sync_all()
+}
+
+/// Folders can't be opened here.
+#[cfg(not(unix))]
+fn open_dir(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]
-fn sync_dir(_: &Path) -> io::Result<()> {
+fn sync_dir((): &()) -> io::Result<()> {
     Ok(())
 }
 
