@@ -55,7 +55,8 @@ pub(crate) fn looks_like_location(text: &str) -> bool {
 /// name may hold any other `?`.
 pub(crate) fn split_parameters(text: &str) -> (&str, &str) {
     let begins = |at: &usize| {
-        let word = text[at + 1..].trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+        let word = text[at + 1..]
+            .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-');
         word.starts_with('=') && !text[at + 1..].starts_with('=')
     };
     let at = text.match_indices('?').map(|(at, _)| at).find(begins);
@@ -68,7 +69,8 @@ fn behind_scheme(text: &str) -> Option<(usize, bool)> {
     const REDIS: &str = "redis";
     let lower = text.to_ascii_lowercase();
     let redis = lower.match_indices(REDIS).find_map(|(at, _)| {
-        let rest = lower[at..].trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "+-".contains(c));
+        let rest =
+            lower[at..].trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "+-".contains(c));
         let behind = rest.trim_start_matches(':').trim_start_matches(['/', '\\']);
         let is_scheme = rest.starts_with(':') || rest.starts_with("//");
         (is_scheme && behind.starts_with(|c: char| !c.is_whitespace()))
@@ -91,19 +93,24 @@ fn without_user(address: &str, parameters: &str) -> String {
 }
 
 fn without_values(parameters: &str) -> String {
-    let pieces = parameters.split_inclusive('&').map(|piece| match piece.split_once('=') {
-        Some((key, _)) if !HARMLESS.contains(&key.trim_start_matches('?')) => {
-            let next = if piece.ends_with('&') { "&" } else { "" };
-            format!("{key}=***{next}")
-        }
-        _ => piece.to_owned(),
-    });
+    let pieces = parameters
+        .split_inclusive('&')
+        .map(|piece| match piece.split_once('=') {
+            Some((key, _)) if !HARMLESS.contains(&key.trim_start_matches('?')) => {
+                let next = if piece.ends_with('&') { "&" } else { "" };
+                format!("{key}=***{next}")
+            }
+            _ => piece.to_owned(),
+        });
     pieces.collect()
 }
 
 /// Whether this is what follows a host's name, or a part of an IPv6 address.
 fn is_port(host: &str, port: &str) -> bool {
-    let is_number = port.split(',').next().is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
+    let is_number = port
+        .split(',')
+        .next()
+        .is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()));
     host.starts_with('[') || port.contains(':') || (is_number && !host.is_empty())
 }
 
@@ -131,15 +138,25 @@ mod tests {
             "redis://h/0/f?protocol=resp3&auth=SECRET",
         ] {
             for hidden in [hide_password(address), hide_passwords(address)] {
-                assert!(!hidden.contains("SEC") && !hidden.contains("RET"), "{hidden}");
+                assert!(
+                    !hidden.contains("SEC") && !hidden.contains("RET"),
+                    "{hidden}"
+                );
                 assert!(hidden.contains("***"), "{hidden}");
             }
             let text = format!("unexpected argument '{address}' found, see a@b.org");
             let hidden = hide_passwords(&text);
-            assert!(!hidden.contains("SEC") && !hidden.contains("RET"), "{hidden}");
+            assert!(
+                !hidden.contains("SEC") && !hidden.contains("RET"),
+                "{hidden}"
+            );
             assert!(hidden.ends_with(" found, see a@b.org"), "{hidden}");
         }
-        for address in ["redis://:SECRET/h/f", "redis://u:SECRET/f", "redis://:7654/f"] {
+        for address in [
+            "redis://:SECRET/h/f",
+            "redis://u:SECRET/f",
+            "redis://:7654/f",
+        ] {
             let hidden = hide_password(address);
             assert!(hidden.contains("***") && !hidden.contains("76"), "{hidden}");
             assert!(!hidden.contains("SECRET"), "{hidden}");
@@ -161,17 +178,34 @@ mod tests {
         ] {
             assert_eq!(hide_passwords(text), text);
         }
-        for address in ["redis://host:6379/2/seen", "redis-cluster://a:1,b:2/x", "redis://[::1]:7/x"] {
+        for address in [
+            "redis://host:6379/2/seen",
+            "redis-cluster://a:1,b:2/x",
+            "redis://[::1]:7/x",
+        ] {
             assert_eq!(hide_password(address), address);
         }
     }
 
     #[test]
     fn a_mistyped_scheme_is_not_the_name_of_a_file() {
-        for text in ["redis://h/f", "redis:/h/f", "redis//h/f", "reids://h/f", "REDIS:h/f"] {
+        for text in [
+            "redis://h/f",
+            "redis:/h/f",
+            "redis//h/f",
+            "reids://h/f",
+            "REDIS:h/f",
+        ] {
             assert!(looks_like_location(text), "{text}");
         }
-        for text in ["seen.tamis", "redis/seen.tamis", "redis.tamis", "redis-1.tamis", "my redis://x", "./redis:x"] {
+        for text in [
+            "seen.tamis",
+            "redis/seen.tamis",
+            "redis.tamis",
+            "redis-1.tamis",
+            "my redis://x",
+            "./redis:x",
+        ] {
             assert!(!looks_like_location(text), "{text}");
         }
     }

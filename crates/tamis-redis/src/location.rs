@@ -180,7 +180,10 @@ impl Location {
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let url = redis::parse_redis_url(text);
         let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
-        if url.query_pairs().any(|(key, _)| !OF_SOCKET.contains(&&*key)) {
+        if url
+            .query_pairs()
+            .any(|(key, _)| !OF_SOCKET.contains(&&*key))
+        {
             return Err(refuse("no parameter but name, db, user, pass and protocol"));
         }
         let name = url.query_pairs().find(|(key, _)| key == "name");

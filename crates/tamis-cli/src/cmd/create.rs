@@ -286,7 +286,11 @@ impl HashArgs {
             Self {
                 key_file: Some(path),
                 ..
-            } => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
+            } => {
+                let key = SecretKey::load_or_create(path)?;
+                warn_if_public(path);
+                Hasher::keyed_apart(key)
+            }
             Self { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
             Self { seed, .. } => Hasher::seeded(*seed),
         })

@@ -649,7 +649,11 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         fs::write(at("usual"), "").unwrap();
         let usual = mode(&at("usual"));
-        for (name, before) in [("new", None), ("private", Some(0o600)), ("open", Some(0o664))] {
+        for (name, before) in [
+            ("new", None),
+            ("private", Some(0o600)),
+            ("open", Some(0o664)),
+        ] {
             if let Some(before) = before {
                 fs::write(at(name), "old").unwrap();
                 fs::set_permissions(at(name), fs::Permissions::from_mode(before)).unwrap();
