@@ -225,7 +225,9 @@ impl Served {
         about["name"] = json!(self.name);
         match (&self.source, &mut about) {
             (Source::Redis(_), Value::Object(about)) if !is_known => {
-                OF_SERVERS.map(|field| about.remove(field));
+                for field in OF_SERVERS {
+                    about.remove(field);
+                }
             }
             _ => about["place"] = json!(tamis_redis::hide_passwords(&self.place.to_string())),
         }

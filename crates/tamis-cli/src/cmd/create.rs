@@ -1,6 +1,8 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named, warn_of, warn_of_secret};
+use crate::location::{
+    KeyFile, Place, RedisArgs, in_redis, named, warn_if_public, warn_of, warn_of_secret,
+};
 use crate::stream::RuleArgs;
 use crate::window::WindowArgs;
 use crate::{Exit, human, output, redisson};
