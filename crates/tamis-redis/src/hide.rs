@@ -74,12 +74,13 @@ fn behind_scheme(text: &str) -> Option<(usize, bool)> {
         let behind = rest.trim_start_matches(':').trim_start_matches(['/', '\\']);
         let is_scheme = rest.starts_with(':') || rest.starts_with("//");
         (is_scheme && behind.starts_with(|c: char| !c.is_whitespace()))
-            .then_some((text.len() - behind.len(), true))
+            .then_some((at, text.len() - behind.len()))
     });
-    let other = text.find("://").map(|at| (at + 3, false));
-    match (redis, other) {
-        (Some(redis), Some(other)) if other.0 < redis.0 => Some(other),
-        (redis, other) => redis.or(other),
+    match (redis, text.find("://")) {
+        (Some((redis, behind)), other) if other.is_none_or(|other| redis < other) => {
+            Some((behind, true))
+        }
+        (_, other) => other.map(|other| (other + "://".len(), false)),
     }
 }
 
