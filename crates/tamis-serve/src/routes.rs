@@ -110,11 +110,12 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
     }
     let (filters, budget, headers) = (&app.filters, &app.budget, &head.headers);
     // Who adds needs another token.
-    if !endpoint.is_open() && !matches!(endpoint, Endpoint::Add) {
-        if let Err(refused) = app.guard.check_reader(headers) {
-            body::leave(budget, headers, body).await;
-            return Err(refused);
-        }
+    if !endpoint.is_open()
+        && !matches!(endpoint, Endpoint::Add)
+        && let Err(refused) = app.guard.check_reader(headers)
+    {
+        body::leave(budget, headers, body).await;
+        return Err(refused);
     }
     let is_known = app.guard.is_known(headers);
     let query = head.uri.query().unwrap_or_default();
