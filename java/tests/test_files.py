@@ -226,6 +226,11 @@ def test_modes_and_links(java, tmp_path):
     assert java("make", f"apart={SECRET}", "BLOCKED", 100, 0.01, tmp_path / "apart") == "0 new"
     assert mode(tmp_path / "apart") == mode(tmp_path / "usual")
     assert sorted(os.listdir(tmp_path / "sub")) == ["f.tamis"]
+    # Whoever could open it before it is complete would read all of it.
+    file.chmod(0o600)
+    assert java("written", file) == "rw-------" and mode(file) == 0o600
+    file.chmod(0o644)
+    assert java("written", file) == "rw-------" and mode(file) == 0o644
 
 
 def test_only_regular_files_are_replaced(java, tmp_path):

@@ -13,12 +13,18 @@ use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
+use tamis::file::{mode_for_everyone, read_small};
 use tamis::index::FileIndex;
 use tamis::{AnyFilter, Existing, Hasher, Open, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
+
+/// Bytes of a password's file, and of one with certificates: all authorities of a system, at most.
+const LARGEST_SECRET: u64 = 4096;
+#[cfg(feature = "tls")]
+const LARGEST_CERTIFICATES: u64 = 16 << 20;
 
 /// Where a filter lives: in a file, or in Redis for many workers.
 #[derive(Clone, Debug)]
@@ -54,8 +60,8 @@ impl TypedValueParser for PlaceParser {
             clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command)
         };
         match text.to_str() {
-            // A mistyped scheme is no file, either.
-            Some(text) if text.contains("://") => {
+            // A mistyped scheme isn't a file, either.
+            Some(text) if text.contains("://") || Location::looks_like(text) => {
                 let at: Location = text.parse().map_err(|error| refuse(no_tls(text, error)))?;
                 warn_if_insecure(at.is_insecure());
                 let password = redis_password().map_err(refuse)?;
@@ -94,9 +100,27 @@ fn redis_password() -> Result<Option<String>> {
         return Ok(None);
     };
     let path = Path::new(&path);
-    let text = fs::read_to_string(path)
+    let text = read_small(path, LARGEST_SECRET).context("TAMIS_REDIS_PASSWORD_FILE")?;
+    let text = String::from_utf8(text)
         .with_context(|| format!("TAMIS_REDIS_PASSWORD_FILE, {}", path.display()))?;
+    warn_if_public(path);
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// Warns of a secret that every user of this machine can read, once.
+pub(crate) fn warn_if_public(path: &Path) {
+    static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(mode) = mode_for_everyone(path)
+        && !told.iter().any(|other| other == path)
+    {
+        told.push(path.to_owned());
+        let path = path.display();
+        output::warn(format_args!(
+            "{path}: every user of this machine can read or change this secret (mode {mode:03o})\n\
+             hint: chmod 600 {path}"
+        ));
+    }
 }
 
 impl fmt::Display for Place {
@@ -253,13 +277,19 @@ impl KeyFile {
     /// How a new filter hashes: under the secret in the file, which is made if need be.
     pub(crate) fn hasher(&self) -> Result<Hasher> {
         Ok(match &self.key_file {
-            Some(path) => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
+            Some(path) => {
+                let key = SecretKey::load_or_create(path)?;
+                warn_if_public(path);
+                Hasher::keyed_apart(key)
+            }
             None => Hasher::default(),
         })
     }
 
     fn key(&self) -> Result<Option<SecretKey>> {
-        Ok(self.key_file.as_ref().map(SecretKey::load).transpose()?)
+        let key = self.key_file.as_ref().map(SecretKey::load).transpose()?;
+        self.key_file.iter().for_each(|path| warn_if_public(path));
+        Ok(key)
     }
 }
 
@@ -296,8 +326,7 @@ impl RedisArgs {
 
     #[cfg(feature = "tls")]
     fn with_certificates(&self, mut options: Options) -> Result<Options> {
-        let read =
-            |path: &PathBuf| fs::read(path).with_context(|| format!("reading {}", path.display()));
+        let read = |path: &PathBuf| read_small(path, LARGEST_CERTIFICATES);
         if let Some(path) = &self.tls_ca {
             options = options.tls_root(read(path)?);
             let checked = options.check_certificates();
@@ -305,6 +334,7 @@ impl RedisArgs {
         }
         if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
             options = options.tls_identity(read(certificate)?, read(key)?);
+            warn_if_public(key);
             let (certificate, key) = (certificate.display(), key.display());
             let checked = options.check_certificates();
             checked.with_context(|| format!("--tls-cert {certificate} --tls-key {key}"))?;

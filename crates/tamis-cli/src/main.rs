@@ -340,7 +340,7 @@ fn refuse(mut error: clap::Error) -> ExitCode {
         advise(&mut error);
     }
     let text = error.render().to_string();
-    let hidden = human::hide_passwords(&text);
+    let hidden = tamis_redis::hide_passwords(&text);
     if human::printable(&hidden) == text {
         error.exit()
     } else {

@@ -13,10 +13,11 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
 }
 
-/// See the macro of that name.
+/// See the macro of that name. No message repeats a password.
 pub(crate) fn say(text: std::fmt::Arguments) {
     let text = text.to_string();
     // Without a reader there is nothing to be done.
+    let text = tamis_redis::hide_passwords(&text);
     let _ = writeln!(io::stderr(), "{}", human::printable(&text));
 }
 
@@ -293,7 +294,7 @@ impl<W: Write> Write for UntilClosed<W> {
 
 /// An error, for people.
 pub(crate) fn complain(text: impl std::fmt::Display) {
-    say!("tamis: {}", human::hide_passwords(&text.to_string()));
+    say!("tamis: {text}");
 }
 
 /// A remark that is no error.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyInt, PyString};
 use std::path::PathBuf;
+use tamis_redis::{Location, hide_passwords};
 
 /// What an argument can be.
 pub(crate) trait Argument: Sized {
@@ -56,6 +57,9 @@ impl<T: Argument> Argument for Option<T> {
 
 /// The argument of this name.
 pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
+    if T::EXPECTED == PathBuf::EXPECTED {
+        refuse_location(name, object)?;
+    }
     T::of(object).map_err(|_| {
         // A number, or a text, that it can't be; or nothing of the kind.
         let is_value = object.is_instance_of::<PyInt>()
@@ -74,6 +78,19 @@ pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyRes
             Failure::argument(text).into()
         }
     })
+}
+
+/// An error of the system would repeat a location with its password.
+fn refuse_location(name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let path: Option<PathBuf> = object.extract().ok();
+    match path.as_ref().and_then(|path| path.to_str()) {
+        Some(text) if Location::looks_like(text) => Err(Failure::parameter(format!(
+            "{name}: expected a path, got {}; tamis.connect() opens a filter in Redis",
+            hide_passwords(text)
+        ))
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 macro_rules! arguments {

@@ -150,7 +150,7 @@ fn with_certificates(
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
 ) -> Result<Options> {
-    let read = |path| std::fs::read(path).map_err(PyErr::from);
+    let read = |path: PathBuf| tamis::file::read_small(path, 16 << 20);
     if let Some(path) = tls_ca {
         options = options.tls_root(read(path)?);
     }

@@ -339,3 +339,21 @@ def test_finished_lists_and_key_files_of_the_command(command):
         tamis.Filter(10, key=secret, key_file="new.key")
     with pytest.raises(tamis.NotFoundError):
         tamis.Filter.open(PATH, key_file="missing.key")
+
+
+@pytest.mark.parametrize("text", ["redis://:hunter2@host/0/f", "redis:/:hunter2@host/0/f", "redis//u:hunter2@host/f", "redis+unix:/s?name=a&pass=hunter2"])
+def test_a_location_instead_of_a_path_is_said_without_its_password(text):
+    seen = tamis.Filter(100)
+    for call in (
+        lambda path: tamis.Filter.open(path),
+        lambda path: tamis.Filter.load(path),
+        lambda path: tamis.Filter.create(path, 100),
+        lambda path: seen.save(path),
+        lambda path: tamis.open_foreign(path),
+        lambda path: tamis.Filter(100, key_file=path),
+    ):
+        # A Path has no empty parts: of `redis//` it makes a folder.
+        for path in (text, pathlib.Path(text)) if ":/" in text else (text,):
+            with pytest.raises(tamis.ParameterError, match="tamis.connect") as caught:
+                call(path)
+            assert "hunter2" not in str(caught.value)

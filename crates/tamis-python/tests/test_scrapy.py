@@ -243,3 +243,24 @@ def test_two_crawls_do_not_share_a_file(tmp_path):
         third = Pending("pending")
         assert list(third.left()) == ([(b"a", b"1")] if cut >= 10 else [])
         third.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no modes there")
+def test_requests_are_for_the_eyes_of_their_owner(monkeypatch, tmp_path):
+    from tamis.scrapy import Pending
+
+    mode = lambda path: pathlib.Path(path).stat().st_mode & 0o777  # noqa: E731
+    monkeypatch.chdir(tmp_path)
+    pending = Pending("pending")
+    assert mode("pending") == 0o600
+    for chosen in 0o600, 0o640:
+        os.chmod("pending", chosen)
+        pending.write(b"a", b"1", set())
+        seen = []
+        left = pending.left
+        monkeypatch.setattr(pending, "left", lambda: (seen.append(mode("pending.new")), left())[1])
+        pending.keep_only({b"a"})
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+        assert seen == [0o600] and mode("pending") == chosen
+    pending.close()

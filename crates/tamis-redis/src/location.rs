@@ -1,6 +1,7 @@
 //! Where a filter lives: which servers, which database, which name.
 
 use crate::Error;
+use crate::hide::{hide_password, looks_like_location, split_parameters};
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +20,8 @@ use std::str::FromStr;
 ///
 /// If the path has two parts and the first is a number, that is the database.
 /// The name may contain anything but braces, which have a meaning in Redis
-/// Cluster. `?protocol=resp3` at the end selects the newer protocol. `#insecure`
+/// Cluster. `?protocol=resp3` at the end selects the newer protocol; any other
+/// parameter is an error, so a name can't hold `?`, a word and `=`. `#insecure`
 /// after a TLS location accepts any certificate, so that anyone can pose as the
 /// server: for tests. IPv6 addresses stand in brackets. Sentinels get the user
 /// and the password only if they ask for them.
@@ -86,7 +88,9 @@ const SCHEMES: [Scheme; 7] = [
 const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
 const INSECURE: &str = "#insecure";
-const PROTOCOL: &str = "?protocol=";
+const PROTOCOL: &str = "protocol";
+/// The parameters of a server's socket.
+const OF_SOCKET: [&str; 5] = ["name", "db", "user", "pass", PROTOCOL];
 
 fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
     SCHEMES
@@ -95,15 +99,16 @@ fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
 }
 
 impl Location {
-    /// Whether a text is meant as a location rather than the name of a file.
+    /// Whether a text is meant as a location rather than the name of a file, even if it is mistyped.
     ///
     /// ```
     /// use tamis_redis::Location;
     /// assert!(Location::looks_like("redis://localhost/seen"));
+    /// assert!(Location::looks_like("redis:/localhost/seen"));
     /// assert!(!Location::looks_like("seen.tamis"));
     /// ```
     pub fn looks_like(text: &str) -> bool {
-        split_scheme(text).is_some()
+        looks_like_location(text)
     }
 
     /// The same location with this password, unless it has one already. A
@@ -175,6 +180,12 @@ impl Location {
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let url = redis::parse_redis_url(text);
         let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
+        if url
+            .query_pairs()
+            .any(|(key, _)| !OF_SOCKET.contains(&&*key))
+        {
+            return Err(refuse("no parameter but name, db, user, pass and protocol"));
+        }
         let name = url.query_pairs().find(|(key, _)| key == "name");
         let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
         if named != is_name(&name) {
@@ -207,10 +218,14 @@ impl Location {
             Some(rest) if scheme.tls => (rest, true),
             _ => (rest, false),
         };
-        let (rest, protocol) = match rest.rfind(PROTOCOL) {
-            Some(at) => rest.split_at(at),
-            None => (rest, ""),
-        };
+        let (rest, parameters) = split_parameters(rest);
+        let keys = parameters.split(['?', '&']).skip(1);
+        if keys.map(key_of).any(|key| key != PROTOCOL) {
+            return Err(refuse(
+                "no parameter but protocol=resp3; a user and a password stand before the host, as \
+                 in USER:PASSWORD@HOST",
+            ));
+        }
         // A password may hold a slash only if it is encoded, as in every URL.
         let (servers, path) = match rest.split_once('/') {
             Some(split) => split,
@@ -253,7 +268,7 @@ impl Location {
             ));
         }
         let node = |host| {
-            let url = format!("redis://{user}{host}/{db}{protocol}");
+            let url = format!("redis://{user}{host}/{db}{parameters}");
             let node = address(&url, &hidden)?;
             Ok(match node.addr().clone() {
                 ConnectionAddr::Tcp(host, port) if scheme.tls => {
@@ -323,29 +338,16 @@ fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
     })
 }
 
+fn key_of(parameter: &str) -> &str {
+    parameter.split_once('=').map_or(parameter, |(key, _)| key)
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(['{', '}'])
 }
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
-}
-
-/// An unparsed text without what may be a password.
-fn hide_password(text: &str) -> String {
-    let shown = match (text.find("://"), text.rfind('@')) {
-        (Some(scheme), Some(at)) if scheme + 3 < at => {
-            format!("{}***{}", &text[..scheme + 3], &text[at..])
-        }
-        _ => text.to_owned(),
-    };
-    match shown.split_once("pass=") {
-        Some((before, rest)) => {
-            let behind = rest.find('&').map_or("", |at| &rest[at..]);
-            format!("{before}pass=***{behind}")
-        }
-        None => shown,
-    }
 }
 
 /// As people write it: IPv6 hosts in brackets.
@@ -519,6 +521,14 @@ mod tests {
             "redis+sentinel://u:secret@a:1//x",
             "redis+unix:///run/redis.sock?pass=secret&db=1",
             "redis+unix:///run/redis.sock?db=x&pass=secret&name=y",
+            "redis+unix:/run/redis.sock?name=y&pass=secret",
+            "redis+unix:///run/redis.sock?name=y&password=secret",
+            "redis:/:secret@host/0/x",
+            "redis//:secret@host/0/x",
+            "redis://:secret/host/x",
+            "redis://host/0/x?password=secret",
+            "redis://host/0/x?protocol=resp3&pass=secret",
+            "redis://host/0/x?a?pass=secret?protocol=resp3",
         ] {
             let error = text.parse::<Location>().unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");

@@ -25,24 +25,6 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// A text without the passwords of addresses in it, as in `redis://user:password@host`.
-pub fn hide_passwords(text: &str) -> String {
-    let mut hidden = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("://") {
-        let (before, after) = rest.split_at(at + 3);
-        hidden.push_str(before);
-        let end = after.find(char::is_whitespace).unwrap_or(after.len());
-        // A password that is not encoded as it should be may hold anything.
-        let user = after[..end].rfind('@').unwrap_or(0);
-        if user > 0 {
-            hidden.push_str("***");
-        }
-        rest = &after[user..];
-    }
-    hidden + rest
-}
-
 /// Reads a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let (number, suffix) = split(text);

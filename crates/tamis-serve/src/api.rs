@@ -14,10 +14,10 @@ use serde_json::json as value;
 use std::sync::Arc;
 
 /// Whether every filter answers and, if keys may be added, takes them.
-pub(crate) async fn ready(filters: &Filters) -> Result<(), Problem> {
+pub(crate) async fn ready(filters: &Filters, is_known: bool) -> Result<(), Problem> {
     let mut obstacles = Vec::new();
     for served in filters.iter() {
-        if let Some(obstacle) = served.obstacle().await {
+        if let Some(obstacle) = served.obstacle(is_known).await {
             obstacles.push(format!("{}: {obstacle}", served.name()));
         }
     }
@@ -28,19 +28,25 @@ pub(crate) async fn ready(filters: &Filters) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, text))
 }
 
-pub(crate) async fn list(filters: &Filters) -> Response {
+pub(crate) async fn list(filters: &Filters, is_known: bool) -> Response {
     let mut all = Vec::new();
     for served in filters.iter() {
-        all.push(match served.about().await {
+        all.push(match served.about(is_known).await {
             Ok(about) => about,
-            Err(problem) => value!({ "name": served.name(), "fault": problem.text }),
+            Err(problem) => {
+                value!({ "name": served.name(), "fault": problem.text_for(is_known) })
+            }
         });
     }
     json(&value!({ "filters": all }))
 }
 
-pub(crate) async fn info(filters: &Filters, name: &str) -> Result<Response, Problem> {
-    let about = filters.get(name)?.about().await?;
+pub(crate) async fn info(
+    filters: &Filters,
+    name: &str,
+    is_known: bool,
+) -> Result<Response, Problem> {
+    let about = filters.get(name)?.about(is_known).await?;
     Ok(json(&about))
 }
 

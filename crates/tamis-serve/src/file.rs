@@ -1,7 +1,7 @@
 //! A filter of a file: asked from a private copy, replaced when its file is,
 //! and saved when it was added to.
 
-use crate::loaded::{Loaded, Opening};
+use crate::loaded::{Loaded, Opening, fault_of};
 use crate::log::log;
 use crate::media::Form;
 use crate::problem::Problem;
@@ -275,7 +275,8 @@ impl FileFilter {
             Err(_) if !is_settled => None,
             Err(error) => {
                 self.watched().failed = Some((stamp, Instant::now()));
-                Some(Some(format!("{error:#}; the file that was there answers")))
+                let fault = fault_of(&self.path, &error);
+                Some(Some(format!("{fault}; the file that was there answers")))
             }
         }
     }
@@ -508,19 +509,24 @@ impl FileFilter {
         }
         let last = turn.last;
         let taken = self.retake(&mut turn).map_err(|fault| anyhow!(fault));
+        let before = turn.lock.metadata().map(|file| Stamp::from(&file));
         let saved = taken.and_then(|()| {
             let lock = &mut turn.lock;
             self.version().read(|loaded| loaded.save(lock))
         });
+        // A save may fail when the file has its name already. Taken for another program's, it would
+        // get its own keys once more, and count them twice.
+        if let (Ok(before), Ok(file)) = (before, turn.lock.metadata())
+            && (saved.is_ok() || !before.is_same_file(&(&file).into()))
+        {
+            let stamp = (&file).into();
+            let mut watched = self.watched();
+            (watched.answers, watched.seen) = (stamp, stamp);
+        }
         match &saved {
             Ok(()) => {
                 turn.unsaved = Vec::new();
                 turn.unsaved_bytes = 0;
-                if let Ok(file) = turn.lock.metadata() {
-                    let stamp = (&file).into();
-                    let mut watched = self.watched();
-                    (watched.answers, watched.seen) = (stamp, stamp);
-                }
                 writer.saved.send_modify(|saved| {
                     saved.upto = last;
                     saved.error = None;
@@ -529,7 +535,7 @@ impl FileFilter {
                 });
             }
             Err(error) => {
-                let error = human::hide_passwords(&format!("{error:#}"));
+                let error = tamis_redis::hide_passwords(&format!("{error:#}"));
                 log(format_args!("not saved: {error}"));
                 writer.saved.send_modify(|saved| {
                     saved.failed = last;
@@ -545,10 +551,8 @@ impl FileFilter {
     /// Otherwise, why the file in place is neither ours nor taken.
     fn retake(&self, turn: &mut Turn) -> Result<(), String> {
         let taken = self.take(turn).map_err(|error| {
-            format!(
-                "{}: {error:#}; the previous file still answers, but takes no more keys",
-                self.path.display()
-            )
+            let fault = fault_of(&self.path, &error);
+            format!("{fault}; the previous file still answers, but takes no more keys")
         });
         self.set_fault(taken.clone().err());
         taken

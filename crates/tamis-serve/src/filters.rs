@@ -18,11 +18,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tamis_redis::Location;
-use tamis_report::human;
 use tokio::sync::Mutex;
 
 /// How long the description of a filter in Redis may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the description of a filter in Redis says of its servers.
+const OF_SERVERS: [&str; 2] = ["nodes", "servers"];
 
 /// A filter to serve.
 #[derive(Clone, Debug)]
@@ -172,7 +174,7 @@ impl Served {
 
     /// Why it can't do now what it is there for, if so. A file that can't be served while an older
     /// one answers is no reason, unless keys should be added to it.
-    pub(crate) async fn obstacle(&self) -> Option<String> {
+    pub(crate) async fn obstacle(&self, is_known: bool) -> Option<String> {
         match &self.source {
             Source::File(filter) => {
                 let saving = filter.saving()?;
@@ -181,7 +183,7 @@ impl Served {
             }
             Source::Redis(_) => match tokio::time::timeout(PATIENCE, self.content()).await {
                 Ok(Ok(_)) => None,
-                Ok(Err(problem)) => Some(problem.text),
+                Ok(Err(problem)) => Some(problem.text_for(is_known)),
                 Err(_) => Some("Redis does not answer".into()),
             },
         }
@@ -216,11 +218,19 @@ impl Served {
     }
 
     /// What can be told of it. To read all of a large filter takes a while, so
-    /// it may be what was told a little earlier.
-    pub(crate) async fn about(&self) -> Result<Value, Problem> {
+    /// it may be what was told a little earlier. Strangers don't learn which servers of Redis there
+    /// are, and how they are set up.
+    pub(crate) async fn about(&self, is_known: bool) -> Result<Value, Problem> {
         let mut about = self.content().await?;
         about["name"] = json!(self.name);
-        about["place"] = json!(human::hide_passwords(&self.place.to_string()));
+        match (&self.source, &mut about) {
+            (Source::Redis(_), Value::Object(about)) if !is_known => {
+                for field in OF_SERVERS {
+                    about.remove(field);
+                }
+            }
+            _ => about["place"] = json!(tamis_redis::hide_passwords(&self.place.to_string())),
+        }
         about["writable"] = json!(self.is_writable());
         about["fault"] = json!(self.fault());
         if let Some(filter) = self.file() {
@@ -247,10 +257,7 @@ impl Served {
         let start = Instant::now();
         let value = match &self.source {
             Source::File(filter) => filter.about().await,
-            Source::Redis(filter) => {
-                let about = filter.about().await;
-                about.map_err(|error| Problem::unavailable(&error))?
-            }
+            Source::Redis(filter) => filter.about().await?,
         };
         *told = Some(Told {
             value: value.clone(),

@@ -1,5 +1,5 @@
 //! Who may ask what: names that the service is called by, pages that may talk
-//! to it, and the token of those who may write.
+//! to it, and the tokens of those who may write, and read.
 
 use crate::log::log;
 use crate::media::single;
@@ -9,14 +9,16 @@ use hyper::header::{self, HeaderMap, HeaderName};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
+use tamis::file::{mode_for_everyone, read_small};
 use tamis::{Existing, Readers, Replacement, SecretKey};
 
 /// The shortest token.
 const SHORTEST_TOKEN: usize = 16;
+/// Bytes of a token's file.
+const LONGEST_TOKEN: u64 = 4096;
 /// Below this many characters, or different ones, a token may still be a word.
 const STRONG_TOKEN: usize = 32;
 const STRONG_CHARACTERS: usize = 8;
@@ -25,12 +27,18 @@ pub(crate) struct Guard {
     /// Names next to addresses and `localhost`.
     hosts: Vec<String>,
     /// None if nobody may write.
-    token: Option<Token>,
+    writing: Option<Token>,
+    /// None if everybody may read.
+    reading: Option<Token>,
 }
 
 impl Guard {
-    pub(crate) fn new(hosts: Vec<String>, token: Option<Token>) -> Self {
-        Self { hosts, token }
+    pub(crate) fn new(hosts: Vec<String>, writing: Option<Token>, reading: Option<Token>) -> Self {
+        Self {
+            hosts,
+            writing,
+            reading,
+        }
     }
 
     /// Refuses a request by its head.
@@ -48,7 +56,7 @@ impl Guard {
         let named = named.ok_or_else(|| Problem::bad_request("Host: expected one, got none"))?;
         let of_target = head.uri.authority().map(|authority| authority.as_str());
         for host in [Some(named), of_target].into_iter().flatten() {
-            if !self.is_known(host) {
+            if !self.is_called(host) {
                 return Err(Problem::new(
                     StatusCode::FORBIDDEN,
                     format!("Host: this service is not called {host:?} (--host allows a name)"),
@@ -58,7 +66,7 @@ impl Guard {
         Ok(named)
     }
 
-    fn is_known(&self, host: &str) -> bool {
+    fn is_called(&self, host: &str) -> bool {
         let name = without_port(host);
         let address = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
         // Nobody can make an address lead elsewhere.
@@ -72,29 +80,47 @@ impl Guard {
 
     /// Refuses a request that would change something, unless it has the token.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(token) = &self.token else {
+        let Some(token) = &self.writing else {
             return Err(Problem::new(
                 StatusCode::FORBIDDEN,
                 "the service was started without --write: nothing can be added",
             ));
         };
-        let given = single(headers, &header::AUTHORIZATION)?;
-        let given = given.and_then(|given| {
-            let (scheme, given) = given.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
-        });
-        match given {
-            Some(given) if token.is(given) => Ok(()),
-            Some(_) => Err(Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "Authorization: not the token of --token-file",
-            )),
-            None => Err(Problem::new(
-                StatusCode::UNAUTHORIZED,
-                "Authorization: expected \"Bearer TOKEN\", the token of --token-file",
-            )),
+        demand(headers, &[token], "--token-file")
+    }
+
+    /// Refuses a request that would read something, unless it has a token or needs none.
+    pub(crate) fn check_reader(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match &self.reading {
+            None => Ok(()),
+            Some(_) => demand(headers, &self.tokens(), "--read-token-file"),
         }
     }
+
+    /// Whether a request has one of the tokens, and may know what strangers need not.
+    pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
+        demand(headers, &self.tokens(), "").is_ok()
+    }
+
+    fn tokens(&self) -> Vec<&Token> {
+        self.writing.iter().chain(&self.reading).collect()
+    }
+}
+
+/// Refuses a request without one of these tokens.
+fn demand(headers: &HeaderMap, tokens: &[&Token], of: &str) -> Result<(), Problem> {
+    let given = single(headers, &header::AUTHORIZATION)?;
+    let given = given.and_then(|given| {
+        let (scheme, given) = given.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
+    });
+    let text = match given {
+        // All are compared, so that the time tells nothing.
+        Some(given) if tokens.iter().filter(|token| token.is(given)).count() > 0 => return Ok(()),
+        Some(_) => format!("Authorization: not the token of {of}"),
+        None => format!("Authorization: expected \"Bearer TOKEN\", the token of {of}"),
+    };
+    Err(Problem::new(StatusCode::UNAUTHORIZED, text))
 }
 
 /// Pages of other sites may not talk to the service, not even without seeing
@@ -170,15 +196,16 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The secret of clients that may write.
+/// The secret of clients that may write, or read.
 pub(crate) struct Token(String);
 
 impl Token {
     /// Reads a token's file, or creates one.
     pub(crate) fn load_or_create(path: &Path) -> Result<Self> {
         let reading = || format!("reading the token in {}", path.display());
-        match fs::read_to_string(path) {
+        match read_small(path, LONGEST_TOKEN) {
             Ok(text) => {
+                let text = String::from_utf8_lossy(&text);
                 let token = text.trim();
                 let is_sendable = token.bytes().all(|b| b.is_ascii_graphic());
                 if token.len() < SHORTEST_TOKEN || !is_sendable {
@@ -191,7 +218,7 @@ impl Token {
                 warn_of(path, token);
                 Ok(Self(token.into()))
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(tamis::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 let random = SecretKey::random()?;
                 let token: String = random.as_bytes().map(|b| format!("{b:02x}")).concat();
                 let mut file = Replacement::begin(path, Existing::Keep)?.readers(Readers::Owner);
@@ -223,19 +250,17 @@ fn warn_of(path: &Path, token: &str) {
             token.len()
         ));
     }
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        const OTHERS: u32 = 0o006;
-        let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode() & 0o777);
-        if mode & OTHERS != 0 {
-            log(format_args!(
-                "warning: {}: every user of this machine can read or change the token (mode \
-                 {mode:03o})\nhint: chmod 600 {}",
-                path.display(),
-                path.display()
-            ));
-        }
+    warn_if_public(path);
+}
+
+/// Warns of a secret that is none.
+pub(crate) fn warn_if_public(path: &Path) {
+    if let Some(mode) = mode_for_everyone(path) {
+        let path = path.display();
+        log(format_args!(
+            "warning: {path}: every user of this machine can read or change this secret (mode \
+             {mode:03o})\nhint: chmod 600 {path}"
+        ));
     }
 }
 
@@ -246,7 +271,7 @@ mod tests {
 
     fn guard() -> Guard {
         let token = Token("0123456789abcdef".into());
-        Guard::new(vec!["Tamis.example".into()], Some(token))
+        Guard::new(vec!["Tamis.example".into()], Some(token), None)
     }
 
     /// The status of a request with these headers, 200 if it may pass.
@@ -391,7 +416,30 @@ mod tests {
             assert!(!with(given), "{given}");
         }
         assert!(guard().check_token(&HeaderMap::new()).is_err());
-        let nobody = Guard::new(Vec::new(), None);
+        let nobody = Guard::new(Vec::new(), None, None);
         assert!(nobody.check_token(&HeaderMap::new()).is_err());
+        assert!(nobody.check_reader(&HeaderMap::new()).is_ok());
+        assert!(!nobody.is_known(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn readers_need_a_token_where_there_is_one() {
+        let token = |text: &str| Some(Token(text.into()));
+        let guard = Guard::new(
+            Vec::new(),
+            token("writing-writing-"),
+            token("reading-reading-"),
+        );
+        let with = |given: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append(header::AUTHORIZATION, given.parse().unwrap());
+            let (reads, writes) = (guard.check_reader(&headers), guard.check_token(&headers));
+            assert_eq!(guard.is_known(&headers), reads.is_ok(), "{given}");
+            (reads.is_ok(), writes.is_ok())
+        };
+        assert_eq!(with("Bearer reading-reading-"), (true, false));
+        assert_eq!(with("Bearer writing-writing-"), (true, true));
+        assert_eq!(with("Bearer others-others-on"), (false, false));
+        assert!(guard.check_reader(&HeaderMap::new()).is_err());
     }
 }

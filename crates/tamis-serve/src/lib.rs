@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! listen.rs    connections, their number and their time      guard.rs   who may ask what
+//!              (descriptors.rs, socket.rs)
 //!     |
 //! routes.rs    which path is answered by what                response.rs  responses and their bodies
 //!     |
@@ -15,6 +16,7 @@
 
 mod api;
 mod body;
+mod descriptors;
 mod file;
 mod filters;
 mod guard;
@@ -34,6 +36,7 @@ mod remote;
 mod replies;
 mod response;
 mod routes;
+mod socket;
 mod stamp;
 mod tally;
 mod tls;
@@ -46,9 +49,11 @@ pub use page::page_files;
 
 use anyhow::{Context as _, Result};
 use body::Budget;
+use descriptors::make_room;
 use filters::Filters;
 use guard::{Guard, Token};
 use loaded::Opening;
+use log::log;
 use metrics::Metrics;
 use pool::Pool;
 use std::net::{SocketAddr, TcpListener};
@@ -70,6 +75,8 @@ pub struct Settings {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The file with the token of clients that may write.
     pub token: Option<PathBuf>,
+    /// The file with the token of clients that may read; without one, everybody may.
+    pub read_token: Option<PathBuf>,
     /// Whether and when additions are saved.
     pub writing: Writing,
     /// Limits of a client.
@@ -89,7 +96,7 @@ pub struct Settings {
 pub struct Limits {
     /// Bytes of a request's body.
     pub body: usize,
-    /// For each of: a request's head, its body, and writing the response.
+    /// For each of: a request's head, its body, and writing all of the response.
     pub time: Duration,
     /// Connections at once.
     pub connections: usize,
@@ -116,18 +123,31 @@ pub fn run(settings: Settings) -> Result<()> {
         Some((certificate, key)) => Some(tls::acceptor(certificate, key)?),
         None => None,
     };
-    let token = settings.token.as_deref().map(Token::load_or_create);
-    let guard = Guard::new(settings.hosts, token.transpose()?);
+    let token = |path: Option<PathBuf>| path.as_deref().map(Token::load_or_create).transpose();
+    let (writing, reading) = (token(settings.token)?, token(settings.read_token)?);
+    let are_tokens_sent = writing.is_some() || reading.is_some();
+    if are_tokens_sent && tls.is_none() && !settings.listen.ip().is_loopback() {
+        log(format_args!(
+            "warning: whoever sees the traffic to {} sees the token, and can use it\n\
+             hint: --tls-cert and --tls-key, or --listen 127.0.0.1 behind a proxy that encrypts",
+            settings.listen
+        ));
+    }
+    let guard = Guard::new(settings.hosts, writing, reading);
     let opening = Opening {
         ours: settings.open,
         foreign: settings.foreign,
         redis: settings.redis,
     };
     let filters = Filters::open(settings.filters, &opening, settings.writing)?;
+    let limits = Limits {
+        connections: make_room(settings.limits.connections, filters.iter().count()),
+        ..settings.limits
+    };
     let app = Arc::new(Shared {
         filters,
-        budget: Budget::new(settings.limits.body, settings.limits.time),
-        limits: settings.limits,
+        budget: Budget::new(limits.body, limits.time),
+        limits,
         guard,
         metrics: Metrics::default(),
         has_page: settings.has_page,

@@ -2,7 +2,8 @@
 
 use crate::log::log;
 use crate::patient::Patient;
-use crate::response::{Response, set};
+use crate::response::{Response, refusal, set};
+use crate::socket::Socket;
 use crate::{App, body, routes};
 use anyhow::{Context as _, Result};
 use hyper::body::Incoming;
@@ -123,18 +124,19 @@ impl Connection {
         // Answers are small, and whole when they are written.
         let _ = stream.set_nodelay(true);
         let time = self.app.limits.time;
+        let socket = Socket::of(&stream);
         match tls {
-            None => self.run(stream).await,
+            None => self.run(stream, socket).await,
             Some(tls) => {
                 if let Ok(Ok(stream)) = tokio::time::timeout(time, tls.accept(stream)).await {
-                    self.run(stream).await;
+                    self.run(stream, socket).await;
                 }
             }
         }
     }
 
-    /// Answers, until the connection's end.
-    async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S) {
+    /// Answers, until the connection's end. `socket` is that of the stream.
+    async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S, socket: Socket) {
         let (app, peer) = (Arc::clone(&self.app), self.peer);
         let waiting = Arc::new(Waiting::new());
         let watched = Arc::clone(&waiting);
@@ -160,12 +162,16 @@ impl Connection {
         let mut late = pin!(watched.exceeds(time));
         self.app.metrics.connections.fetch_add(1, Relaxed);
         // How a connection ends is the client's business.
+        let mut is_late = false;
         let work = async {
-            until(connection.as_mut(), late.as_mut()).await;
+            is_late = until(connection.as_mut(), late.as_mut()).await;
         };
         if until(work, stopped).await {
             connection.as_mut().graceful_shutdown();
-            until(connection, late).await;
+            is_late = until(connection.as_mut(), late).await;
+        }
+        if is_late {
+            socket.forget_what_is_unread();
         }
         self.app.metrics.connections.fetch_sub(1, Relaxed);
     }
@@ -223,7 +229,8 @@ async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Response
             Err(refused)
         }
     };
-    let mut response = answered.unwrap_or_else(Response::from);
+    let mut response =
+        answered.unwrap_or_else(|problem| refusal(problem, app.guard.is_known(&head.headers)));
     protect(&mut response);
     app.metrics.answered(response.status(), start.elapsed());
     if response.status() == StatusCode::UNAUTHORIZED {

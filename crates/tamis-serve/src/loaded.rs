@@ -99,6 +99,25 @@ impl ForeignOptions {
     }
 }
 
+/// What is wrong with a file, without anything of its content: everyone who may ask reads this, and
+/// the file may be one that was never meant to be served.
+pub(crate) fn fault_of(path: &Path, error: &anyhow::Error) -> String {
+    let corrupt = error.chain().find_map(|cause| {
+        if let Some(tamis::Error::Corrupt { what, .. }) = cause.downcast_ref() {
+            return Some(format!("not a valid Tamis filter: its {what} is wrong"));
+        }
+        match cause.downcast_ref()? {
+            Error::Corrupt { format, what, .. } => {
+                Some(format!("not a valid {format} filter: its {what} is wrong"))
+            }
+            _ => None,
+        }
+    });
+    let path = format!("{}: ", path.display());
+    let text = corrupt.unwrap_or_else(|| format!("{error:#}"));
+    format!("{path}{}", text.strip_prefix(&path).unwrap_or(&text))
+}
+
 /// The start of a file, and whether it may be a filter of another system by its ends. The file is
 /// left at its start.
 fn look(file: &mut File) -> std::io::Result<(Vec<u8>, bool)> {

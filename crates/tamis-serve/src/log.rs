@@ -6,6 +6,6 @@ use tamis_report::human;
 
 /// Writes a line. Nobody may be reading it.
 pub(crate) fn log(text: impl Display) {
-    let text = human::hide_passwords(&text.to_string());
+    let text = tamis_redis::hide_passwords(&text.to_string());
     let _ = writeln!(std::io::stderr(), "tamis: {}", human::printable(&text));
 }

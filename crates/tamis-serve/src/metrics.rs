@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
     pub(crate) strangers: Strangers,
 }
 
-/// Requests to write without the token, or with another one.
+/// Requests without the token that they need, or with another one.
 #[derive(Default)]
 pub(crate) struct Strangers {
     all: AtomicU64,
@@ -51,7 +51,7 @@ impl Strangers {
         *told = Some((Instant::now(), all));
         let new = human::counted(all.saturating_sub(before), "request");
         log(format_args!(
-            "{new} to add keys without the token or with a wrong one, the last from {from}"
+            "{new} without the token or with a wrong one, the last from {from}"
         ));
     }
 }
@@ -196,7 +196,7 @@ impl Page {
             (
                 "tamis_unauthorized_total",
                 "counter",
-                "Requests to add keys without the token.",
+                "Requests without the token that they need.",
                 &metrics.strangers.all,
             ),
         ] {
@@ -227,7 +227,7 @@ impl Page {
     async fn add_content(&mut self, filters: &Filters) {
         let mut told = Vec::new();
         for served in filters.iter() {
-            if let Ok(Ok(about)) = tokio::time::timeout(PATIENCE, served.about()).await {
+            if let Ok(Ok(about)) = tokio::time::timeout(PATIENCE, served.about(false)).await {
                 told.push((label(served), about));
             }
         }

@@ -2,13 +2,14 @@
 
 use hyper::StatusCode;
 use hyper::header::{self, HeaderName};
-use tamis_report::human;
 
 /// A status and a text for people, as JSON: `{"error": "..."}`.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
+    /// What clients with a token are told instead of the text.
+    pub(crate) details: Option<String>,
     /// The way out, for programs.
     pub(crate) header: Option<(HeaderName, &'static str)>,
 }
@@ -24,6 +25,7 @@ impl Problem {
         Self {
             status,
             text,
+            details: None,
             header,
         }
     }
@@ -38,9 +40,29 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
+    /// A filter's server can't be asked. Where it is, and what it said, is not for strangers.
+    pub(crate) fn of_redis(error: &anyhow::Error) -> Self {
+        let details = Self::unavailable(error).text;
+        let text = "the filter's Redis can't be asked: the log says why, and so does this answer to \
+                    clients that send a token";
+        let details = Some(details);
+        Self {
+            details,
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+        }
+    }
+
+    /// The text for a client.
+    pub(crate) fn text_for(self, is_known: bool) -> String {
+        match self.details {
+            Some(details) if is_known => details,
+            _ => self.text,
+        }
+    }
+
     /// The fault is on this side.
     pub(crate) fn unavailable(error: &anyhow::Error) -> Self {
-        let text = human::hide_passwords(&format!("{error:#}"));
+        let text = tamis_redis::hide_passwords(&format!("{error:#}"));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
     }
 }

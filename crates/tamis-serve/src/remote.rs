@@ -9,7 +9,7 @@ use crate::when::When;
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tamis::{Hasher, KeyRule, Moment};
 use tamis_redis::{Error, Location, Options, RedisFilter};
 use tamis_report::about;
@@ -20,6 +20,8 @@ pub(crate) struct RemoteFilter {
     options: Options,
     turns: Arc<Turns<RedisFilter>>,
     is_writable: bool,
+    /// Why the servers can't be asked, as the log has it.
+    fault: Mutex<Option<String>>,
 }
 
 /// Asks for keys, or adds them, now or at a moment.
@@ -33,7 +35,21 @@ impl RemoteFilter {
             options: options.clone(),
             turns: Arc::new(Turns::new(filter)),
             is_writable,
+            fault: Mutex::default(),
         })
+    }
+
+    /// Logs why the servers can't be asked, once: clients ask again and again.
+    fn note<T>(&self, answered: Result<T, Problem>) -> Result<T, Problem> {
+        let now = answered.as_ref().err().and_then(|it| it.details.clone());
+        let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(now) = &now
+            && fault.as_ref() != Some(now)
+        {
+            log(now);
+        }
+        *fault = now;
+        answered
     }
 
     pub(crate) fn is_writable(&self) -> bool {
@@ -82,19 +98,19 @@ impl RemoteFilter {
                 // Another filter may have its name.
                 Err(Error::Gone { .. } | Error::NotFound { .. }) => {
                     let again = open(&this.at, &this.options);
-                    *turn = again.map_err(|error| Problem::unavailable(&error))?;
+                    *turn = again.map_err(|error| Problem::of_redis(&error))?;
                     answer(&mut turn, form, &body, when, work)?
                 }
                 answers => answers,
             };
-            answers.map_err(|error| Problem::unavailable(&in_redis(&this.at, error)))
+            answers.map_err(|error| Problem::of_redis(&in_redis(&this.at, error)))
         });
         let failed = |error| Problem::unavailable(&anyhow::Error::new(error));
-        task.await.map_err(failed)?
+        self.note(task.await.map_err(failed)?)
     }
 
     /// What can be told of it.
-    pub(crate) async fn about(self: &Arc<Self>) -> Result<Value> {
+    pub(crate) async fn about(self: &Arc<Self>) -> Result<Value, Problem> {
         let mut turn = Arc::clone(&self.turns).lock_owned().await;
         let at = self.at.clone();
         let told = tokio::task::spawn_blocking(move || {
@@ -103,7 +119,8 @@ impl RemoteFilter {
                 &about.map_err(|error| in_redis(&at, error))?,
             ))
         });
-        told.await.context("asking Redis")?
+        let told = told.await.context("asking Redis").flatten();
+        self.note(told.map_err(|error| Problem::of_redis(&error)))
     }
 }
 

@@ -111,15 +111,15 @@ impl Content {
     }
 }
 
-impl From<Problem> for Response {
-    fn from(problem: Problem) -> Self {
-        let mut response = json(&json!({ "error": problem.text }));
-        *response.status_mut() = problem.status;
-        if let Some((name, value)) = problem.header {
-            set(&mut response, name, value);
-        }
-        response
+/// The answer to a request that could not be fulfilled, for a client that sent a token or did not.
+pub(crate) fn refusal(mut problem: Problem, is_known: bool) -> Response {
+    let (status, header) = (problem.status, problem.header.take());
+    let mut response = json(&json!({ "error": problem.text_for(is_known) }));
+    *response.status_mut() = status;
+    if let Some((name, value)) = header {
+        set(&mut response, name, value);
     }
+    response
 }
 
 /// The words of answers.

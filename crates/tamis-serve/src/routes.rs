@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::response::{JSON, Response, TEXT, whole};
-use crate::{App, api, metrics, openapi, page};
+use crate::{App, api, body, metrics, openapi, page};
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode, header};
@@ -52,6 +52,15 @@ const ROUTES: [(&str, Verb, Endpoint); 13] = [
 ];
 
 impl Endpoint {
+    /// Whether it is for everybody, also where reading needs a token: probes, the page, and how to use
+    /// the rest.
+    const fn is_open(self) -> bool {
+        matches!(
+            self,
+            Self::Health | Self::Ready | Self::Description | Self::Page | Self::PageFile
+        )
+    }
+
     /// Whether it is there for the page.
     const fn is_of_page(self) -> bool {
         matches!(
@@ -100,14 +109,25 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
         return Err(refused.with(header::ALLOW, allowed));
     }
     let (filters, budget, headers) = (&app.filters, &app.budget, &head.headers);
+    // Who adds needs another token.
+    if !endpoint.is_open()
+        && !matches!(endpoint, Endpoint::Add)
+        && let Err(refused) = app.guard.check_reader(headers)
+    {
+        body::leave(budget, headers, body).await;
+        return Err(refused);
+    }
+    let is_known = app.guard.is_known(headers);
     let query = head.uri.query().unwrap_or_default();
     match endpoint {
         Endpoint::Health => Ok(whole(TEXT, "ok\n")),
-        Endpoint::Ready => api::ready(filters).await.map(|()| whole(TEXT, "ready\n")),
+        Endpoint::Ready => api::ready(filters, is_known)
+            .await
+            .map(|()| whole(TEXT, "ready\n")),
         Endpoint::Metrics => Ok(metrics::page(&app.metrics, filters).await),
         Endpoint::Description => Ok(whole(JSON, openapi::description(app.has_page))),
-        Endpoint::List => Ok(api::list(filters).await),
-        Endpoint::Info => api::info(filters, &decode(named)?).await,
+        Endpoint::List => Ok(api::list(filters, is_known).await),
+        Endpoint::Info => api::info(filters, &decode(named)?, is_known).await,
         Endpoint::Check => {
             let name = decode(named)?;
             api::check(filters, &name, query, budget, headers, body).await

@@ -7,6 +7,8 @@ mod short;
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::key_rule::KeyRule;
+#[cfg(feature = "files")]
+use crate::secret_file::read_small;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::fmt;
 use std::hash::Hasher as _;
@@ -43,7 +45,10 @@ impl SecretKey {
     #[cfg(feature = "files")]
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = fs::read_to_string(path).map_err(Error::io("reading the key file", path))?;
+        // Room for white space, and for the end of a file that isn't a key.
+        const LIMIT: u64 = 4096;
+        let bytes = read_small(path, LIMIT)?;
+        let text = String::from_utf8_lossy(&bytes);
         let digits = text.trim();
         match u128::from_str_radix(digits, 16) {
             Ok(key) if digits.len() == 32 => Ok(Self(key.to_be_bytes())),

@@ -103,6 +103,8 @@ mod moment;
 mod pages;
 pub mod plan;
 pub mod raw;
+#[cfg(feature = "files")]
+mod secret_file;
 mod store;
 
 pub use error::Error;

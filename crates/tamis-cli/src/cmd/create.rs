@@ -1,6 +1,8 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, saving, warn_of, warn_of_secret};
+use crate::location::{
+    KeyFile, Place, RedisArgs, in_redis, saving, warn_if_public, warn_of, warn_of_secret,
+};
 use crate::present::{self, Written};
 use crate::stream::RuleArgs;
 use crate::window::WindowArgs;
@@ -287,7 +289,11 @@ impl HashArgs {
             Self {
                 key_file: Some(path),
                 ..
-            } => Hasher::keyed_apart(SecretKey::load_or_create(path)?),
+            } => {
+                let key = SecretKey::load_or_create(path)?;
+                warn_if_public(path);
+                Hasher::keyed_apart(key)
+            }
             Self { keyed: true, .. } => Hasher::keyed(SecretKey::random()?),
             Self { seed, .. } => Hasher::seeded(*seed),
         })

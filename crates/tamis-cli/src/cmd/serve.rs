@@ -48,6 +48,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "write")]
     token_file: Option<PathBuf>,
 
+    /// Answer only clients that have this token, or that of --token-file; created if missing
+    ///
+    /// Without it, whoever reaches the port can ask. /healthz, /readyz and the page stay open.
+    #[arg(long, value_name = "FILE")]
+    read_token_file: Option<PathBuf>,
+
     /// Save additions this often, and confirm them before they are saved
     ///
     /// By default, an addition is confirmed once it is on disk. With this, a
@@ -74,11 +80,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", default_value = "8M", value_parser = human::parse_size)]
     max_body: u64,
 
-    /// How long a client may take to send a request or read an answer
+    /// How long a client may take to send a request, or to read all of an answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
     timeout: Duration,
 
-    /// How many clients may be connected at the same time
+    /// How many clients may be connected at the same time; fewer if the system allows too few open files
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_connections: u32,
 
@@ -108,6 +114,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         hosts: args.host,
         tls: args.tls_cert.zip(args.tls_key),
         token: args.token_file,
+        read_token: args.read_token_file,
         writing: match (args.write, args.save_every) {
             (false, _) => Writing::No,
             (true, None) => Writing::AtOnce,

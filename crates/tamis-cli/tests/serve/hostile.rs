@@ -225,6 +225,12 @@ fn who_does_not_read_is_cut_off() {
                 metrics.lines().any(|line| line == "tamis_connections 1")
             });
         });
+        // Nor does the system go on sending what it has taken over from the service.
+        if !drips {
+            let rest = stuck.unwrap().read_to_end(&mut Vec::new());
+            let rest = rest.map_err(|error| error.kind());
+            assert_eq!(rest, Err(ErrorKind::ConnectionReset));
+        }
         assert_well(service);
     }
 }

@@ -109,3 +109,46 @@ fn a_window_in_redis_is_asked_and_added_to_at_times() {
     assert_eq!(service.check("seen", "a\nb"), "yes\nno\n");
     service.end();
 }
+
+/// Where the servers are, which version they have and how they are set up is not for strangers.
+#[test]
+fn strangers_learn_nothing_of_the_servers() {
+    let mut server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let place = format!("redis://{}/seen", server.address());
+    dir.ok(&format!("create {place} -n 1000 -p 1e-6"));
+    let service = Service::start_writing(&dir, &format!("{place} --retry-for 100ms"));
+    let address = server.address().to_string();
+    let token = format!("authorization: Bearer {TOKEN}\r\n");
+    let lines = ["GET /v1/filters", "GET /v1/filters/seen", "GET /readyz"];
+    for line in lines {
+        let told = service.ask(line, "", "").text();
+        for secret in [&address[..], "policy", "version", "noeviction"] {
+            assert!(!told.contains(secret), "{line}: {secret} in {told}");
+        }
+    }
+    let told = service.ask("GET /v1/filters/seen", &token, "").text();
+    assert!(told.contains(&address) && told.contains("policy"), "{told}");
+    server.kill();
+    // What was told a little earlier may be told again.
+    service.until("it is noticed", || {
+        service.get("/v1/filters/seen").status == 503
+    });
+    for line in lines.into_iter().chain(["POST /v1/filters/seen/check"]) {
+        let key = if line.starts_with("POST") {
+            "apple"
+        } else {
+            ""
+        };
+        let told = service.ask(line, "", key).text();
+        assert!(!told.contains(&address), "{line}: {told}");
+        assert!(told.contains("Redis"), "{line}: {told}");
+        // A probe does not wait for the reason.
+        if line != "GET /readyz" {
+            let told = service.ask(line, &token, key).text();
+            assert!(told.contains(&address), "{line}: {told}");
+        }
+    }
+    let log = service.end();
+    assert!(log.contains(&format!("redis://{address}")), "{log}");
+}

@@ -98,7 +98,10 @@ fn whatever_becomes_of_the_file_the_old_one_answers() {
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_len(len as u64).unwrap();
     };
-    let spoilt: [(&str, &dyn Fn()); 10] = [
+    let spoilt: [(&str, &dyn Fn()); 11] = [
+        ("another file", &|| {
+            fs::write(&path, "root:x:0:0:".repeat(100)).unwrap();
+        }),
         ("cut to nothing", &|| cut(0)),
         ("cut within the header", &|| cut(100)),
         ("cut behind the header", &|| cut(128)),
@@ -133,6 +136,7 @@ fn whatever_becomes_of_the_file_the_old_one_answers() {
         );
         let fault = service.json("/v1/filters/list")["fault"].clone();
         let fault = fault.as_str().unwrap();
+        assert!(!fault.contains("root:x"), "{fault}");
         service.until(fault, || service.log().contains(fault));
         assert!(service.is_running(), "{what}");
 

@@ -1,8 +1,9 @@
 //! Saves that fail: everyone can see it, and nothing is promised meanwhile.
 
 use crate::common::Sandbox;
-use crate::service::{Service, TOKEN};
+use crate::service::{Service, TOKEN, receive, send};
 use serde_json::Value;
+use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -125,6 +126,125 @@ fn what_was_never_saved_is_no_good_end() {
     service.send_signal(libc::SIGTERM);
     assert_eq!(service.wait().code(), Some(2));
     assert!(service.log().contains("not saved"), "{}", service.log());
+}
+
+/// A service that may have so many files open, or raise that to `hard`.
+fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service {
+    dir.write("token", TOKEN);
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            &format!("ulimit -S -n {soft}; ulimit -H -n {hard}; exec \"$0\" \"$@\""),
+            env!("CARGO_BIN_EXE_tamis"),
+        ])
+        .args("serve --listen 127.0.0.1:0 --write --token-file token".split(' '))
+        .args(words.split(' '))
+        .current_dir(dir.path(""));
+    Service::run(command)
+}
+
+/// Clients that only sit there leave what saving needs.
+#[test]
+fn idle_clients_do_not_stop_saving() {
+    for (soft, hard, seats) in [(200, 200, 64), (200, 1000, 400)] {
+        let dir = Sandbox::new();
+        dir.ok("create seen.tamis -n 1000");
+        let service = with_descriptors(&dir, soft, hard, "--max-connections 400 seen.tamis");
+        assert_eq!(
+            service.log().contains("400"),
+            hard == 200,
+            "{}",
+            service.log()
+        );
+        let mut client = service.connect();
+        let mut reader = BufReader::new(client.try_clone().unwrap());
+        let mut ask = |line: &str, body: &[u8]| {
+            let headers = format!("authorization: Bearer {TOKEN}\r\n");
+            send(&mut client, "localhost", line, &headers, body).unwrap();
+            receive(&mut reader).unwrap()
+        };
+        assert_eq!(ask("GET /healthz", b"").status, 200);
+        let _idle: Vec<_> = (0..300).map(|_| service.connect()).collect();
+        service.until("all have a place, or none is left", || {
+            let metrics = ask("GET /metrics", b"").text();
+            let line = metrics
+                .lines()
+                .find(|line| line.starts_with("tamis_connections "));
+            line == Some(&format!("tamis_connections {}", seats.min(301)))
+        });
+        let added = ask("POST /v1/filters/seen/add", b"apple");
+        assert_eq!(
+            (added.status, added.text()),
+            (200, "new\n".into()),
+            "{}",
+            added.text()
+        );
+        service.end();
+    }
+}
+
+/// A save that fails when the file has its name already: the keys in it are not added to it again.
+#[test]
+fn a_save_that_fails_late_counts_nothing_twice() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 1000 --kind counting");
+    let service = Service::start_writing(&dir, "seen.tamis");
+    let mut client = service.connect();
+    let mut reader = BufReader::new(client.try_clone().unwrap());
+    let mut ask = |line: &str, body: &[u8]| {
+        let headers = format!("authorization: Bearer {TOKEN}\r\n");
+        send(&mut client, "localhost", line, &headers, body).unwrap();
+        receive(&mut reader).unwrap()
+    };
+    assert_eq!(ask("POST /v1/filters/seen/add", b"apple").status, 200);
+    // Room for one file more: the new one, and not its folder.
+    let open: Vec<u64> = std::fs::read_dir(format!("/proc/{}/fd", service.pid()))
+        .unwrap()
+        .map(|entry| {
+            entry
+                .unwrap()
+                .file_name()
+                .to_str()
+                .unwrap()
+                .parse()
+                .unwrap()
+        })
+        .collect();
+    let free = (0..).filter(|number| !open.contains(number));
+    let limit = free.take(2).last().unwrap();
+    let before = limit_files(&service, limit);
+    let added = ask("POST /v1/filters/seen/add", b"pear");
+    assert_eq!(added.status, 503, "{}", added.text());
+    assert!(added.error().contains("not on disk"), "{}", added.error());
+    limit_files(&service, before);
+    service.until("the save succeeds", || {
+        ask("GET /v1/filters/seen", b"").json()["save_failed"].is_null()
+    });
+    service.end();
+    let counted = dir.feed("count seen.tamis", "apple\npear\nplum\n");
+    assert_eq!(counted.text(), "1\tapple\n1\tpear\n0\tplum\n");
+}
+
+/// Sets the limit of open files; the one before.
+fn limit_files(service: &Service, limit: u64) -> u64 {
+    let mut old = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let set = |new: *const libc::rlimit, old: *mut libc::rlimit| {
+        // SAFETY: a plain system call with one value to read and one to write, or null, on a child
+        // that was not waited for.
+        let status = unsafe { libc::prlimit(service.pid(), libc::RLIMIT_NOFILE, new, old) };
+        assert_eq!(status, 0);
+    };
+    set(std::ptr::null(), &raw mut old);
+    let new = libc::rlimit {
+        rlim_cur: limit,
+        ..old
+    };
+    set(&raw const new, std::ptr::null_mut());
+    old.rlim_cur
 }
 
 #[test]

@@ -199,3 +199,83 @@ fn connections_can_be_encrypted() {
         assert_eq!(refused.code, 2, "{bad}");
     }
 }
+
+/// Where reading needs a token, only probes and the page are for everyone.
+#[test]
+fn a_token_for_reading_can_be_asked_for() {
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 1000");
+    let service = Service::start_writing(&dir, "--read-token-file reading seen.tamis");
+    let reading = String::from_utf8(dir.read("reading")).unwrap();
+    let reading = format!("authorization: Bearer {}\r\n", reading.trim());
+    let writing = format!("authorization: Bearer {TOKEN}\r\n");
+    for line in [
+        "GET /v1/filters",
+        "GET /v1/filters/seen",
+        "GET /v1/filters/none",
+        "GET /metrics",
+        "GET /v1/plan?keys=1M",
+        "POST /v1/filters/seen/check",
+    ] {
+        let status = |headers: &str| service.ask(line, headers, "").status;
+        assert_eq!(status(""), 401, "{line}");
+        assert_eq!(status("authorization: Bearer 0123456789abcdef\r\n"), 401);
+        let expected = if line.contains("none") { 404 } else { 200 };
+        assert_eq!(status(&reading), expected, "{line}");
+        assert_eq!(status(&writing), expected, "{line}");
+    }
+    let refused = service.get("/v1/filters");
+    assert!(
+        refused.error().contains("--read-token-file"),
+        "{}",
+        refused.text()
+    );
+    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+    for path in [
+        "/healthz",
+        "/readyz",
+        "/",
+        "/page/app.js",
+        "/v1/openapi.json",
+    ] {
+        assert_eq!(service.get(path).status, 200, "{path}");
+    }
+    let add = |headers: &str| {
+        service
+            .ask("POST /v1/filters/seen/add", headers, "apple")
+            .status
+    };
+    assert_eq!((add(""), add(&reading), add(&writing)), (401, 401, 200));
+    service.end();
+}
+
+#[test]
+fn secrets_on_the_wire_and_in_sight_are_warned_of() {
+    let certificate = Certificate::new();
+    let folder = certificate.authority().parent().unwrap().to_owned();
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (cert, key) = (file("server.crt"), file("server.key"));
+    let dir = Sandbox::new();
+    dir.ok("create seen.tamis -n 1000");
+    let allow = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(&key, mode).unwrap();
+    };
+    let log = |words: &str| {
+        let line = format!("serve {words} --token-file token --write seen.tamis");
+        Service::run(dir.command(&line)).end()
+    };
+    allow(0o600);
+    let tls = format!("--tls-cert {cert} --tls-key {key}");
+    assert!(log("--listen 0.0.0.0:0").contains("sees the token"));
+    for words in ["--listen 127.0.0.1:0", &format!("--listen 0.0.0.0:0 {tls}")] {
+        let log = log(words);
+        assert!(!log.contains("warning"), "{log}");
+    }
+    allow(0o644);
+    let log = log(&format!("--listen 127.0.0.1:0 {tls}"));
+    assert!(
+        log.contains("every user") && log.contains("server.key"),
+        "{log}"
+    );
+}

@@ -29,6 +29,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import shutil
 from collections.abc import AsyncIterator, Iterable, Iterator
 from io import FileIO
 from typing import TYPE_CHECKING, Any
@@ -243,7 +244,7 @@ class Pending:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = locked(open(path, "ab", buffering=0), path)
+        self._file = locked(open(path, "ab", buffering=0, opener=private), path)
         self._records = 0
 
     def left(self) -> Iterator[tuple[bytes, bytes]]:
@@ -266,12 +267,14 @@ class Pending:
 
     def keep_only(self, pending: set[bytes]) -> None:
         """Replaces the file by one of these alone, which has the lock before it takes the old one's place."""
-        new = locked(open(f"{self._path}.new", "wb", buffering=0), self._path)
+        # Requests may hold passwords: others may read the new file at most once it is complete, if they could before.
+        new = locked(open(f"{self._path}.new", "wb", buffering=0, opener=private), self._path)
         rest = set(pending)
         for fingerprint, data in self.left():
             if fingerprint in rest:
                 rest.remove(fingerprint)
                 new.write(record(fingerprint, data))
+        shutil.copymode(self._path, new.name)
         os.replace(new.name, self._path)
         self._file.close()
         self._file = new
@@ -279,6 +282,10 @@ class Pending:
 
     def close(self) -> None:
         self._file.close()
+
+
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def locked(file: FileIO, path: str) -> FileIO:

@@ -9,9 +9,12 @@ use crate::index::query::{self, Filters};
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::{Body, Map};
 use crate::store::bytes;
-#[cfg(feature = "files")]
-use crate::store::replace::{Existing, Readers, open_regular, write_atomically};
 use crate::store::stamp::Stamp;
+#[cfg(feature = "files")]
+use crate::store::{
+    mode::Readers,
+    replace::{Existing, open_regular, write_atomically},
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;

@@ -6,7 +6,8 @@ use crate::raw::word::{Word, for_each_piece};
 use crate::store::body::{Body, Bytes, Map};
 use crate::store::check::{Terms, checksum_of_zeros, sealed, verify, verify_bytes};
 use crate::store::lock::FileLock;
-use crate::store::replace::{Existing, Readers, open_regular, reserve, write_atomically};
+use crate::store::mode::Readers;
+use crate::store::replace::{Existing, open_regular, reserve, write_atomically};
 use crate::store::shared::{self, SharedMap, read_header};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -61,7 +62,7 @@ pub(crate) fn save_under<W: Word>(
     parts: &[&[W]],
 ) -> Result<(), Error> {
     let old = lock.header();
-    if old == Some(sealed(header, parts).encode()) {
+    if lock.holds(old.as_ref(), &sealed(header, parts)) {
         return Ok(());
     }
     lock.replace(readers(header, old.as_ref()), |file| {

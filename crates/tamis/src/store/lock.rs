@@ -6,8 +6,9 @@
 //! "open for writing" mark. So the two can never meet on one file.
 
 use crate::error::Error;
-use crate::raw::header::HEADER_LEN;
-use crate::store::replace::{Existing, Readers, is_at, open_regular, write_atomically};
+use crate::raw::header::{HEADER_LEN, Header};
+use crate::store::mode::Readers;
+use crate::store::replace::{Existing, is_at, open_regular, write_and_name};
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ pub struct FileLock {
     path: PathBuf,
     // Held for its lock, which goes when the file is closed.
     file: File,
+    /// Whether the name of a file that was saved is on disk.
+    pub(super) is_synced: bool,
 }
 
 impl FileLock {
@@ -64,6 +67,7 @@ impl FileLock {
                 return Ok(Self {
                     path: path.into(),
                     file,
+                    is_synced: true,
                 });
             }
         }
@@ -99,8 +103,16 @@ impl FileLock {
         readers: Readers,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Error> {
-        self.file = write_atomically(&self.path, Existing::Replace, readers, write)?;
-        Ok(())
+        let (file, synced) = write_and_name(&self.path, Existing::Replace, readers, write)?;
+        // The new file has the name, whether that is on disk or not.
+        self.file = file;
+        self.is_synced = synced.is_ok();
+        synced
+    }
+
+    /// Whether a file with this header need not be saved again.
+    pub(crate) fn holds(&self, old: Option<&[u8; HEADER_LEN]>, new: &Header) -> bool {
+        self.is_synced && old == Some(&new.encode())
     }
 
     /// Keeps the lock of the file that has taken this one's name instead.
@@ -184,7 +196,7 @@ mod tests {
             FileLock::try_acquire(&path),
             Err(Error::Busy { .. })
         ));
-        write_atomically(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
+        write_and_name(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
         // The new file under the old name is free while the old one is held.
         drop(FileLock::try_acquire(&path).unwrap());
         drop(lock);

@@ -8,6 +8,8 @@ pub(crate) mod disk;
 #[cfg(feature = "files")]
 pub(crate) mod lock;
 #[cfg(feature = "files")]
+pub(crate) mod mode;
+#[cfg(feature = "files")]
 pub(crate) mod replace;
 #[cfg(feature = "files")]
 pub(crate) mod shared;

@@ -5,8 +5,11 @@
 //! process that writes into the folder can recognise what a dead one left
 //! behind, and removes that and nothing else. On Windows, where a lock keeps
 //! readers out as well, nothing is locked and nothing is removed.
+//!
+//! Only its owner may read a file before it is complete: see [`mode`].
 
 use crate::error::Error;
+use crate::store::mode::{self, Readers};
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
@@ -28,15 +31,6 @@ pub enum Existing {
     Replace,
 }
 
-/// Who may read a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readers {
-    /// Those who may read the file that it replaces; a new file follows the user's umask.
-    AsUsual,
-    /// Its owner alone: it holds a secret.
-    Owner,
-}
-
 /// Writes a file that appears whole or not at all.
 pub(crate) fn write_atomically(
     path: &Path,
@@ -44,9 +38,22 @@ pub(crate) fn write_atomically(
     readers: Readers,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<File, Error> {
+    let (file, synced) = write_and_name(path, existing, readers, write)?;
+    synced.map(|()| file)
+}
+
+/// The same, but returns the file even if only its folder could not be brought to the disk: it has
+/// its name.
+pub(crate) fn write_and_name(
+    path: &Path,
+    existing: Existing,
+    readers: Readers,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(File, Result<(), Error>), Error> {
     let mut replacement = Replacement::begin(path, existing)?.readers(readers);
     write(replacement.file()).map_err(Error::io("writing", path))?;
-    replacement.place()
+    replacement.settle()?;
+    replacement.name().map_err(|unplaced| unplaced.error)
 }
 
 /// A file that does not have its name yet. If it is dropped before it is
@@ -175,23 +182,35 @@ impl Replacement {
     /// assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn try_place(mut self) -> Result<File, Box<Unplaced>> {
+    pub fn try_place(self) -> Result<File, Box<Unplaced>> {
         if let Err(error) = self.settle() {
             let file = Some(self);
             return Err(Box::new(Unplaced { error, file }));
         }
+        let (file, synced) = self.name()?;
+        // It has its name, so nothing is left to be kept.
+        synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
+        Ok(file)
+    }
+
+    /// Gives a complete file its name: the file, and whether the folder is on disk.
+    fn name(mut self) -> Result<(File, Result<(), Error>), Box<Unplaced>> {
+        let syncing = || Error::io("syncing the folder of", &self.path);
+        // Opened while a failure still leaves everything as it was.
+        let dir = match open_dir(folder(&self.target)) {
+            Ok(dir) => dir,
+            Err(error) => {
+                let error = syncing()(error);
+                let file = Some(self);
+                return Err(Box::new(Unplaced { error, file }));
+            }
+        };
         let placed = match self.existing {
             Existing::Replace => self.file.persist(&self.target),
             Existing::Keep => self.file.persist_noclobber(&self.target),
         };
         match placed {
-            Ok(file) => {
-                let synced = sync_dir(folder(&self.target));
-                let synced = synced.map_err(Error::io("syncing the folder of", &self.path));
-                // It has its name, so nothing is left to be kept.
-                synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
-                Ok(file)
-            }
+            Ok(file) => Ok((file, sync_dir(&dir).map_err(syncing()))),
             Err(e) => {
                 let error = Error::io("writing", &self.path)(e.error);
                 self.file = e.file;
@@ -203,16 +222,29 @@ impl Replacement {
 
     /// Makes it what the file at its place should be, and brings it to the disk.
     fn settle(&self) -> Result<(), Error> {
-        match fs::metadata(&self.target) {
-            Ok(old) if self.existing == Existing::Replace => {
-                check_regular(&old).map_err(Error::io("replacing", &self.path))?;
-                keep_owner_and_mode(self.file.as_file(), &old)
-            }
-            _ => Ok(()),
+        if let Some(old) = self.replaced() {
+            check_regular(&old).map_err(Error::io("replacing", &self.path))?;
         }
-        .and_then(|()| restrict(self.file.as_file(), self.readers))
-        .and_then(|()| self.file.as_file().sync_all())
-        .map_err(Error::io("writing", &self.path))
+        self.let_readers_in()
+            .and_then(|()| self.file.as_file().sync_all())
+            .map_err(Error::io("writing", &self.path))
+    }
+
+    /// Only a complete file may be read by others than its owner.
+    fn let_readers_in(&self) -> io::Result<()> {
+        let file = self.file.as_file();
+        match self.replaced() {
+            Some(old) => mode::keep(file, &old, self.readers),
+            None => mode::as_usual(file, folder(&self.target), temporary(), self.readers),
+        }
+    }
+
+    /// The file that it will replace, if there is one.
+    fn replaced(&self) -> Option<Metadata> {
+        match self.existing {
+            Existing::Replace => fs::metadata(&self.target).ok(),
+            Existing::Keep => None,
+        }
     }
 
     /// Keeps what was written so far under another name: `NAME.partial`, or `NAME.partial-2` if that
@@ -232,9 +264,9 @@ impl Replacement {
     /// ```
     pub fn keep_partial(self) -> Result<PathBuf, Error> {
         let keeping = || Error::io("keeping what was written of", &self.path);
-        restrict(self.file.as_file(), self.readers)
-            .and_then(|()| self.file.as_file().sync_all())
-            .map_err(keeping())?;
+        // Its owner can read it in any case, and nobody else has to.
+        let _ = self.let_readers_in();
+        self.file.as_file().sync_all().map_err(keeping())?;
         let mut file = self.file;
         let mut number = 1;
         loop {
@@ -349,15 +381,17 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
+/// How temporary files are made: readable by their owner alone.
+fn temporary() -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX);
+    builder
+}
+
 /// A temporary file that is locked.
 fn create_in(dir: &Path) -> io::Result<NamedTempFile> {
     loop {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(PREFIX).suffix(SUFFIX);
-        // The umask decides.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let file = builder.tempfile_in(dir)?;
+        let file = temporary().tempfile_in(dir)?;
         // Where files can't be locked, nobody can take it for a dead one's, either.
         #[cfg(unix)]
         let _ = file.as_file().lock();
@@ -414,44 +448,23 @@ pub(crate) fn is_at(_: &File, _: &Path) -> io::Result<bool> {
 }
 
 #[cfg(unix)]
-fn keep_owner_and_mode(new: &File, old: &Metadata) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    let made = new.metadata()?;
-    let mut mode = old.mode() & 0o7777;
-    if made.gid() != old.gid() && fchown(new, None, Some(old.gid())).is_err() {
-        // Another group does not inherit what the old one was allowed.
-        mode &= 0o707;
-    }
-    // Only root can give a file away. Who may replace somebody else's file, as
-    // in a folder that a group shares, becomes its owner.
-    if made.uid() != old.uid() && fchown(new, Some(old.uid()), None).is_err() {
-        mode &= 0o777;
-    }
-    new.set_permissions(fs::Permissions::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn keep_owner_and_mode(new: &File, old: &Metadata) -> io::Result<()> {
-    new.set_permissions(old.permissions())
-}
-
-fn restrict(file: &File, readers: Readers) -> io::Result<()> {
-    match readers {
-        Readers::AsUsual => Ok(()),
-        #[cfg(unix)]
-        Readers::Owner => file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600)),
-        #[cfg(not(unix))]
-        Readers::Owner => Ok(()),
-    }
+fn open_dir(dir: &Path) -> io::Result<File> {
+    File::open(dir)
 }
 
 #[cfg(unix)]
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
+fn sync_dir(dir: &File) -> io::Result<()> {
+    dir.sync_all()
+}
+
+/// Folders can't be opened here.
+#[cfg(not(unix))]
+fn open_dir(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(not(unix))]
-fn sync_dir(_: &Path) -> io::Result<()> {
+fn sync_dir((): &()) -> io::Result<()> {
     Ok(())
 }
 
@@ -624,6 +637,40 @@ mod tests {
         assert_eq!((mode("secret"), mode("sub/one")), (0o600, 0o600));
         symlink("loop", at("loop")).unwrap();
         assert!(Replacement::begin(at("loop"), Existing::Replace).is_err());
+    }
+
+    /// Whoever can open a file while it is written reads all of it, whatever its mode is later.
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_may_read_a_file_before_it_is_complete() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        fs::write(at("usual"), "").unwrap();
+        let usual = mode(&at("usual"));
+        for (name, before) in [
+            ("new", None),
+            ("private", Some(0o600)),
+            ("open", Some(0o664)),
+        ] {
+            if let Some(before) = before {
+                fs::write(at(name), "old").unwrap();
+                fs::set_permissions(at(name), fs::Permissions::from_mode(before)).unwrap();
+            }
+            let begin = || {
+                let mut file = Replacement::begin(at(name), Existing::Replace).unwrap();
+                file.file().write_all(b"content").unwrap();
+                assert_eq!(mode(file.file.path()), 0o600, "{name}");
+                file
+            };
+            let partial = begin().keep_partial().unwrap();
+            assert_eq!(mode(&partial), before.unwrap_or(usual), "{name}");
+            begin().place().unwrap();
+            assert_eq!(mode(&at(name)), before.unwrap_or(usual), "{name}");
+            begin().readers(Readers::Owner).place().unwrap();
+            assert_eq!(mode(&at(name)), 0o600, "{name}");
+        }
     }
 
     #[cfg(unix)]

@@ -32,7 +32,7 @@ pub(crate) fn update_under<W: Word>(
     let old = lock.header();
     let new = sealed(header, parts);
     let is_there = is_at(lock.file(), lock.path()).map_err(Error::io("reading", lock.path()))?;
-    if is_there && old == Some(new.encode()) {
+    if is_there && lock.holds(old.as_ref(), &new) {
         return Ok(());
     }
     if let Some(file) = changeable(lock, old.as_ref(), header)
@@ -60,7 +60,7 @@ fn changeable(lock: &FileLock, old: Option<&[u8; HEADER_LEN]>, header: &Header) 
         header.shape.kind(),
         Kind::Bloom | Kind::Blocked | Kind::Growing
     );
-    if !adds || is_open || old != *header || header.body_len() < LARGE {
+    if !lock.is_synced || !adds || is_open || old != *header || header.body_len() < LARGE {
         return None;
     }
     let file = open_regular(lock.path(), true).ok()?;

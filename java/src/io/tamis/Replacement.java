@@ -49,7 +49,8 @@ final class Replacement {
         boolean ownerOnly = holdsSecret && !heldSecret(target);
         Path half = target.resolveSibling(temporaryName());
         try {
-            try (FileChannel file = create(half, holdsSecret)) {
+            // Others may read a complete file at most: who opens it earlier reads what comes later.
+            try (FileChannel file = create(half, holdsSecret || Files.exists(target))) {
                 content.write(file);
                 keepOwnerAndMode(half, target, ownerOnly);
                 file.force(true);

@@ -12,6 +12,7 @@ import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -112,6 +113,18 @@ public final class Driver {
                 filter.save(Path.of(words[5]));
                 boolean same = Arrays.equals(filter.toBytes(), Files.readAllBytes(Path.of(words[5])));
                 return added + (same ? " new" : " new, and bytes differ from the file");
+            }
+            case "written": { // FILE: who may read it before it is complete
+                var modes = new StringBuilder();
+                Path file = Path.of(words[1]);
+                Replacement.write(file, false, out -> {
+                    try (var near = Files.newDirectoryStream(file.getParent(), ".java-tamis-*")) {
+                        for (Path half : near) {
+                            modes.append(PosixFilePermissions.toString(Files.getPosixFilePermissions(half)));
+                        }
+                    }
+                });
+                return modes.toString();
             }
             case "makeJoined": { // OPTIONS KIND KEYS RATE FILE VALUE...
                 TamisFilter filter = made(words);
