@@ -2,9 +2,10 @@
 //! the order of the files.
 
 use super::candidates::Candidates;
+use super::identity::{Identity, identity};
 use super::positions::Positions;
 use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
-use super::survey::{Freshness, Identity, Survey, Surveyed, identity};
+use super::survey::{Freshness, Survey, Surveyed};
 use super::table::Known;
 use super::walk::Folder;
 use super::{Index, is_gone};

@@ -6,6 +6,7 @@ pub(crate) mod candidates;
 pub(crate) mod filters;
 pub(crate) mod follow;
 pub(crate) mod hunt;
+pub(crate) mod identity;
 mod key_spec;
 pub(crate) mod parts;
 mod positions;
@@ -107,13 +108,8 @@ impl FromStr for Moved {
 /// What an index file turned out to be.
 pub(crate) enum Opened {
     Index(Box<Index>),
-    /// One that an earlier version made, with what it was of.
-    FirstEdition {
-        file: Box<FileIndex>,
-        roots: Roots,
-        specs: Vec<KeySpec>,
-        rate: f64,
-    },
+    /// One that an earlier version made: without files, which have to be indexed again.
+    Earlier(Box<Index>),
 }
 
 impl Index {
@@ -121,7 +117,7 @@ impl Index {
     pub(crate) fn open(path: &Path, moved: &[Moved]) -> Result<Self> {
         match Self::open_any(path, moved)? {
             Opened::Index(index) => Ok(*index),
-            Opened::FirstEdition { .. } => bail!(
+            Opened::Earlier(_) => bail!(
                 "{}: made by an earlier version of tamis\nhint: `tamis index -o {}` indexes its files again",
                 path.display(),
                 path.display()
@@ -170,29 +166,21 @@ impl Index {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
         let last = file.len().checked_sub(1).map(|last| file.entry(last).id());
-        let Some(table) = last.and_then(Table::from_id) else {
-            let roots = file
-                .entries()
-                .find_map(|entry| table::first_edition(entry.id()));
-            let roots = roots.with_context(|| {
-                let path = path.display();
-                format!(
-                    "{path}: not an index of files\nhint: query it with the program that made it"
-                )
-            })?;
-            let rate = file.rate();
-            return Ok(Opened::FirstEdition {
-                file: Box::new(file),
-                roots,
-                specs,
-                rate,
-            });
-        };
+        let current = last.and_then(Table::from_id);
+        let is_current = current.is_some();
+        let earlier = || file.entries().find_map(|entry| table::earlier(entry.id()));
+        let table = current.or_else(earlier).with_context(|| {
+            let path = path.display();
+            format!("{path}: not an index of files\nhint: query it with the program that made it")
+        })?;
         let real = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         let parts = Parts::open(&real, file, &table);
-        Ok(Opened::Index(Box::new(Self::new(
-            path, table, parts, specs, moved,
-        ))))
+        let index = Box::new(Self::new(path, table, parts, specs, moved));
+        Ok(if is_current {
+            Opened::Index(index)
+        } else {
+            Opened::Earlier(index)
+        })
     }
 
     pub(crate) fn new(

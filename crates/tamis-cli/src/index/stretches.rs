@@ -311,8 +311,10 @@ mod tests {
         Known {
             root: 0,
             inside: PathBuf::new(),
+            is_link: false,
             stamp: Stamp::new(0, 0, 0, 0),
             links: 1,
+            generation: None,
             grows: false,
             kind: TextKind::PLAIN,
             whole: lines.iter().sum::<u64>() * 10,
