@@ -25,6 +25,8 @@ pub enum FileClass {
     Utf16,
     /// Text in UTF-32.
     Utf32,
+    /// A file that was compressed in a way that is not unpacked.
+    Packed,
     /// Something to unpack or convert.
     Other,
 }
@@ -35,6 +37,10 @@ const fn kind(name: &'static str, class: FileClass) -> FileKind {
 
 const fn other(name: &'static str) -> FileKind {
     kind(name, FileClass::Other)
+}
+
+const fn packed(name: &'static str) -> FileKind {
+    kind(name, FileClass::Packed)
 }
 
 const UTF_16: FileKind = kind("text in UTF-16", FileClass::Utf16);
@@ -54,13 +60,13 @@ const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"PK\x05\x06", other("a zip archive")),
     (b"7z\xBC\xAF\x27\x1C", other("a 7z archive")),
     (b"Rar!\x1A\x07", other("a rar archive")),
-    (b"\x04\x22\x4D\x18", other("lz4 data")),
-    (b"\x02\x21\x4C\x18", other("lz4 data")),
-    (b"LZIP", other("lzip data")),
-    (b"\x89LZO\0\r\n\x1A\n", other("lzop data")),
-    (b"\x1F\x9D", other("compress data")),
-    (b"\x5D\0\0", other("LZMA data")),
-    (b"\xFF\x06\0\0sNaPpY", other("snappy data")),
+    (b"\x04\x22\x4D\x18", packed("lz4 data")),
+    (b"\x02\x21\x4C\x18", packed("lz4 data")),
+    (b"LZIP", packed("lzip data")),
+    (b"\x89LZO\0\r\n\x1A\n", packed("lzop data")),
+    (b"\x1F\x9D", packed("compress data")),
+    (b"\x5D\0\0", packed("LZMA data")),
+    (b"\xFF\x06\0\0sNaPpY", packed("snappy data")),
     (b"%PDF-", other("a PDF file")),
     // As compressed data inside compressed data.
     (b"\x1F\x8B\x08", other("gzip data inside")),

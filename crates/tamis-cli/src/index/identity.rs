@@ -87,7 +87,11 @@ mod tests {
         let first = make();
         let modified = first.metadata().unwrap().modified().unwrap();
         let first = was(&first);
-        assert_eq!(first, was(&File::open(&path).unwrap()), "as long as it lives");
+        assert_eq!(
+            first,
+            was(&File::open(&path).unwrap()),
+            "as long as it lives"
+        );
         std::fs::rename(&path, folder.path().join("aside")).unwrap();
         let aside = File::open(folder.path().join("aside")).unwrap();
         assert_eq!(first, was(&aside), "whatever its name");
@@ -101,8 +105,17 @@ mod tests {
             }
             std::fs::remove_file(&path).unwrap();
         };
-        assert!(first.1.is_none() || first.1 != second.1, "{first:?} {second:?}");
-        assert!(first.2.is_none() || first.2 != second.2, "{first:?} {second:?}");
-        assert_ne!((first.0, first.1.or(first.2)), (second.0, second.1.or(second.2)));
+        assert!(
+            first.1.is_none() || first.1 != second.1,
+            "{first:?} {second:?}"
+        );
+        assert!(
+            first.2.is_none() || first.2 != second.2,
+            "{first:?} {second:?}"
+        );
+        assert_ne!(
+            (first.0, first.1.or(first.2)),
+            (second.0, second.1.or(second.2))
+        );
     }
 }

@@ -43,8 +43,10 @@ pub(crate) struct Index {
     pub(crate) specs: Vec<KeySpec>,
     /// Where its roots are now.
     pub(crate) places: Vec<PathBuf>,
-    /// Whether they are printed as they were named: the command runs where the index was made, and nothing has moved.
-    as_named: bool,
+    /// Where the folder is now that they were named in.
+    folder: PathBuf,
+    /// How they are printed: as they were named if that leads to them from here.
+    shown: Vec<PathBuf>,
 }
 
 impl Roots {
@@ -190,20 +192,18 @@ impl Index {
         specs: Vec<KeySpec>,
         moved: &[Moved],
     ) -> Self {
-        let named: Vec<PathBuf> = table
-            .roots
-            .paths
-            .iter()
-            .map(|root| table.roots.folder.join(root))
-            .collect();
-        let places = named
-            .iter()
-            .map(|place| now_at(place, &table.home, path, moved));
-        let places: Vec<PathBuf> = places.collect();
-        let here = std::env::current_dir().is_ok_and(|folder| folder == table.roots.folder);
+        let Roots { folder, paths } = &table.roots;
+        let now = |place: &Path| now_at(place, &table.home, path, moved);
+        let places: Vec<PathBuf> = paths.iter().map(|root| now(&folder.join(root))).collect();
+        let here = std::env::current_dir().unwrap_or_default();
+        let shown = paths.iter().zip(&places).map(|(named, place)| {
+            let is_there = clean(&here.join(named)) == clean(place);
+            if is_there { named } else { place }.clone()
+        });
         Self {
             path: path.to_owned(),
-            as_named: here && places == named,
+            folder: now(folder),
+            shown: shown.collect(),
             table,
             parts,
             specs,
@@ -214,15 +214,11 @@ impl Index {
     /// Its table, with the roots where they were found.
     pub(crate) fn as_found(&self) -> Table {
         let mut table = self.table.clone();
-        let named = |root: &PathBuf| self.table.roots.folder.join(root);
-        if !self
-            .table
-            .roots
-            .paths
-            .iter()
-            .map(named)
-            .eq(self.places.iter().cloned())
-        {
+        let named = table.roots.paths.iter();
+        let named = named.map(|root| clean(&self.folder.join(root)));
+        if named.eq(self.places.iter().map(|place| clean(place))) {
+            table.roots.folder = self.folder.clone();
+        } else {
             table.roots.paths = self.places.clone();
         }
         table
@@ -230,11 +226,7 @@ impl Index {
 
     /// A file's name as it is printed.
     pub(crate) fn shown(&self, root: usize, inside: &Path) -> PathBuf {
-        let root = if self.as_named {
-            &self.table.roots.paths[root]
-        } else {
-            &self.places[root]
-        };
+        let root = &self.shown[root];
         if inside.as_os_str().is_empty() {
             root.clone()
         } else {

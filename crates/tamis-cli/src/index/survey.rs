@@ -234,8 +234,7 @@ fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) 
     let place = &listed.place;
     let unchanged = known.stamp.is_like(&now);
     // Both set the time of change, which otherwise reveals a write. What becomes of a symbolic link does not.
-    let moved = (name == Name::Renamed && !known.is_link
-        || known.links != links(&listed.metadata))
+    let moved = (name == Name::Renamed && !known.is_link || known.links != links(&listed.metadata))
         && known.stamp.size() == now.size()
         && known.stamp.modified() == now.modified();
     // Without a whole line, what it is can't be told yet: many a packed file was empty at first.

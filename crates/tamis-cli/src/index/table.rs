@@ -211,9 +211,7 @@ impl Writer {
         self.number(file.generation.unwrap_or(0));
         let flag = |on, flag| if on { flag } else { 0 };
         self.number(
-            flag(file.stamp.is_racy(), RACY)
-                | flag(file.grows, GROWS)
-                | flag(file.is_link, LINK),
+            flag(file.stamp.is_racy(), RACY) | flag(file.grows, GROWS) | flag(file.is_link, LINK),
         );
         self.number(file.kind.to_byte().into());
         self.number(file.whole);

@@ -420,7 +420,11 @@ fn what_may_not_be_read_is_told() {
 /// Writes a file with a fixed time, as tarballs of npm have it.
 fn write_undated(dir: &Sandbox, name: &str, text: &str) {
     dir.write(name, text);
-    set_back(dir, name, SystemTime::UNIX_EPOCH + Duration::from_secs(499_162_500));
+    set_back(
+        dir,
+        name,
+        SystemTime::UNIX_EPOCH + Duration::from_secs(499_162_500),
+    );
 }
 
 fn set_back(dir: &Sandbox, name: &str, time: SystemTime) {
@@ -508,13 +512,27 @@ fn a_new_link_is_not_a_new_name() {
     dir.ok("index -o ix -p 1e-6 d");
     std::os::unix::fs::symlink("log", dir.path("d/soft")).unwrap();
     let made = dir.ok("index -o ix");
-    assert!(made.err.contains("2 files, 0 new or changed, 1 linked, 0 gone"), "{}", made.err);
+    assert!(
+        made.err
+            .contains("2 files, 0 new or changed, 1 linked, 0 gone"),
+        "{}",
+        made.err
+    );
     fs::hard_link(dir.path("d/log"), dir.path("d/hard")).unwrap();
     let made = dir.ok("index -o ix");
-    assert!(made.err.contains("3 files, 0 new or changed, 1 linked, 0 gone"), "{}", made.err);
+    assert!(
+        made.err
+            .contains("3 files, 0 new or changed, 1 linked, 0 gone"),
+        "{}",
+        made.err
+    );
     assert!(dir.ok("index -o ix").err.contains("up to date"));
     fs::rename(dir.path("d/hard"), dir.path("d/other")).unwrap();
     let made = dir.ok("index -o ix");
-    assert!(made.err.contains("3 files, 0 new or changed, 1 renamed, "), "{}", made.err);
+    assert!(
+        made.err.contains("3 files, 0 new or changed, 1 renamed, "),
+        "{}",
+        made.err
+    );
     assert_eq!(which(&dir, "ix needle"), ["d/log", "d/other", "d/soft"]);
 }

@@ -178,16 +178,6 @@ impl KeySpec {
         }
     }
 
-    /// A byte order mark at the start of a file is no part of the first value.
-    fn without_mark<'c>(&self, content: &'c [u8]) -> &'c [u8] {
-        match self.rule().part {
-            Part::Whole(_) => content,
-            _ => content
-                .strip_prefix("\u{FEFF}".as_bytes())
-                .unwrap_or(content),
-        }
-    }
-
     /// What an index keeps of a key; nothing of one that no query can ask for.
     fn kept<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.prefix {
@@ -282,7 +272,7 @@ impl<'s> Keys<'s> {
                 spec.kept(word).into_iter().for_each(&mut each);
             }),
             _ => {
-                let (key, made) = self.maker.key(spec.without_mark(content), columns);
+                let (key, made) = self.maker.key(content, columns);
                 if made.is_ok() {
                     spec.kept(key).into_iter().for_each(each);
                 }
@@ -291,9 +281,7 @@ impl<'s> Keys<'s> {
                 }
                 if made.is_err() {
                     return Err(match &spec.rule().part {
-                        Part::JsonText(pointers)
-                            if json::is_malformed(spec.without_mark(content), pointers) =>
-                        {
+                        Part::JsonText(pointers) if json::is_malformed(content, pointers) => {
                             Missing::Malformed("not strict JSON")
                         }
                         _ => Missing::Value,
@@ -383,7 +371,7 @@ impl Query<'_> {
                 found
             }
             _ => {
-                let (key, made) = keys.maker.key(self.spec.without_mark(content), columns);
+                let (key, made) = keys.maker.key(content, columns);
                 made.is_ok() && self.is(key)
             }
         }
