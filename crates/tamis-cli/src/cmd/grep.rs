@@ -310,7 +310,7 @@ impl Args {
 
     fn options(&self) -> Options {
         let on_terminal = std::io::stdout().is_terminal();
-        let print = if self.quiet {
+        let print = if self.quiet && !self.files_without_match {
             Print::Nothing
         } else if self.json {
             Print::Json
@@ -340,7 +340,7 @@ impl Args {
             column: self.column,
             byte_offset: self.byte_offset,
             with_path: !self.no_filename,
-            heading: !self.no_filename && (self.heading || on_terminal && !self.no_heading),
+            heading: self.heading || on_terminal && !self.no_heading,
             null: self.null,
             colour: match self.color {
                 Color::Always => true,
@@ -387,7 +387,11 @@ impl Args {
         let progress = Arc::<Progress>::default();
         let signal = stream::stop_on_signals(&progress.stop)?;
         let choice = FileChoice::new(&self.choice)?;
-        let mut out = output::stdout()?;
+        let mut out: Box<dyn Write + Send> = if self.quiet {
+            Box::new(std::io::sink())
+        } else {
+            Box::new(output::stdout()?)
+        };
         let mut hunt = Hunt {
             indexes: &indexes,
             patterns: &patterns,
