@@ -257,7 +257,11 @@ fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) 
         }
         return Freshness::Fresh;
     }
-    if (moved || grown) && File::open(place).is_ok_and(|file| is_still(known, &file)) {
+    if (moved || grown)
+        // What a long file still has is read as if it was appended, though nothing was.
+        && (known.stamp.changed() == now.changed() || was_modified_since_made(&listed.metadata))
+        && File::open(place).is_ok_and(|file| is_still(known, &file))
+    {
         return if moved {
             Freshness::Fresh
         } else {
@@ -265,6 +269,15 @@ fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) 
         };
     }
     Freshness::Stale("changed since it was indexed")
+}
+
+/// Whether a file's time of modification may be that of a write. One before the file was made was set by a program, as
+/// in trees that have one time, and would be set again after a write.
+fn was_modified_since_made(metadata: &Metadata) -> bool {
+    match (metadata.created(), metadata.modified()) {
+        (Ok(made), Ok(modified)) => made <= modified,
+        _ => true,
+    }
 }
 
 /// Whether an open file is the one that is known, and the bytes that it had begin and end as they did. Of a file system

@@ -462,6 +462,36 @@ fn a_file_with_the_inode_of_a_deleted_one_is_another() {
     }
 }
 
+/// In a tree where all files have one time, a file that was renamed may have been written to as well.
+#[test]
+fn a_time_that_was_set_proves_nothing() {
+    type Change = fn(&Sandbox);
+    let changes: [Change; 4] = [
+        |dir| {
+            let text = fs::read_to_string(dir.path("d/log")).unwrap() + "filler\n";
+            write_undated(dir, "d/log", &text);
+        },
+        |dir| fs::rename(dir.path("d/log"), dir.path("d/renamed")).unwrap(),
+        |dir| fs::hard_link(dir.path("d/log"), dir.path("d/linked")).unwrap(),
+        |dir| fs::remove_file(dir.path("d/other")).unwrap(),
+    ];
+    for change in changes {
+        let dir = Sandbox::new();
+        fs::create_dir(dir.path("d")).unwrap();
+        let filler = "filler\n".repeat(1000);
+        write_undated(&dir, "d/log", &format!("{filler}thread\n{filler}"));
+        fs::hard_link(dir.path("d/log"), dir.path("d/other")).unwrap();
+        dir.ok("index -o ix -p 1e-6 d");
+        write_undated(&dir, "d/log", &format!("{filler}needle\n{filler}"));
+        change(&dir);
+        let all = fs::read_dir(dir.path("d")).unwrap().count();
+        assert_eq!(which(&dir, "ix needle").len(), all);
+        dir.ok("index -o ix");
+        assert_eq!(which(&dir, "ix needle").len(), all);
+        assert_eq!(dir.run("which ix thread").code, 1);
+    }
+}
+
 /// A file that is written to where it is has another time of change, whatever else goes by its name.
 #[cfg(unix)]
 #[test]
