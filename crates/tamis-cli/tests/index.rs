@@ -602,15 +602,33 @@ fn several_keys_are_told_apart() {
 /// What an earlier version made can't be asked, but says what to make again.
 #[test]
 fn an_index_of_the_first_edition_is_made_again() {
-    use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
     let dir = Sandbox::new();
+    let table = format!("\0{}\0d", dir.path("").display());
+    is_made_again(&dir, table.as_bytes());
+}
+
+#[test]
+fn an_index_of_the_second_edition_is_made_again() {
+    let dir = Sandbox::new();
+    let folder = dir.path("").display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let length = [folder.len() as u8];
+    let folder = [&length[..], folder.as_bytes()].concat();
+    // Home, folder, roots, included, excluded, flags, parts, files.
+    let rest = b"\x01\x01d\0\x01\x06*.skip\0\0\0";
+    is_made_again(&dir, &[b"\x002", &folder[..], &folder, rest].concat());
+    dir.write("d/b.skip", "other\n");
+    assert!(dir.ok("index -o ix").err.contains("up to date"));
+}
+
+fn is_made_again(dir: &Sandbox, table: &[u8]) {
+    use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
     fs::create_dir(dir.path("d")).unwrap();
     dir.write("d/a", "word\n");
     let options = IndexOptions::new(0.02).unwrap().specs(["line"]).unwrap();
     let mut builder = IndexBuilder::create(dir.path("ix"), &options).unwrap();
-    let roots = format!("\0{}\0d", dir.path("").display());
     let keyless = EntryKeys::new(&options).build().unwrap();
-    builder.add(roots, None, &keyless).unwrap();
+    builder.add(table, None, &keyless).unwrap();
     builder.finish().unwrap();
     let asked = dir.run("which ix word");
     assert_eq!(asked.code, 2);

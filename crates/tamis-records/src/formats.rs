@@ -25,7 +25,9 @@ pub enum FileClass {
     Utf16,
     /// Text in UTF-32.
     Utf32,
-    /// Compressed data of a sort that inputs are unpacked from.
+    /// Compressed data that is not unpacked.
+    Unread,
+    /// Compressed data that inputs are unpacked from.
     Packed,
     /// Something to unpack or convert.
     Other,
@@ -37,6 +39,10 @@ const fn kind(name: &'static str, class: FileClass) -> FileKind {
 
 const fn other(name: &'static str) -> FileKind {
     kind(name, FileClass::Other)
+}
+
+const fn unread(name: &'static str) -> FileKind {
+    kind(name, FileClass::Unread)
 }
 
 const UTF_16: FileKind = kind("text in UTF-16", FileClass::Utf16);
@@ -56,13 +62,13 @@ const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"PK\x05\x06", other("a zip archive")),
     (b"7z\xBC\xAF\x27\x1C", other("a 7z archive")),
     (b"Rar!\x1A\x07", other("a rar archive")),
-    (b"\x04\x22\x4D\x18", other("lz4 data")),
-    (b"\x02\x21\x4C\x18", other("lz4 data")),
-    (b"LZIP", other("lzip data")),
-    (b"\x89LZO\0\r\n\x1A\n", other("lzop data")),
-    (b"\x1F\x9D", other("compress data")),
-    (b"\x5D\0\0", other("LZMA data")),
-    (b"\xFF\x06\0\0sNaPpY", other("snappy data")),
+    (b"\x04\x22\x4D\x18", unread("lz4 data")),
+    (b"\x02\x21\x4C\x18", unread("lz4 data")),
+    (b"LZIP", unread("lzip data")),
+    (b"\x89LZO\0\r\n\x1A\n", unread("lzop data")),
+    (b"\x1F\x9D", unread("compress data")),
+    (b"\x5D\0\0", unread("LZMA data")),
+    (b"\xFF\x06\0\0sNaPpY", unread("snappy data")),
     (b"%PDF-", other("a PDF file")),
     // As compressed data inside compressed data.
     (b"\x1F\x8B\x08", kind("gzip data inside", FileClass::Packed)),

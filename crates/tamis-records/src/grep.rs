@@ -47,7 +47,7 @@ mod stretch;
 
 pub use filter::LineFilter;
 pub use found::{Failure, Found};
-pub use json::write_summary;
+pub use json::{json_text, write_summary};
 pub use matcher::{Matcher, PatternError};
 pub use options::{Options, Print};
 pub use search::Search;

@@ -1,16 +1,19 @@
+mod choice;
+mod rg;
+
 use crate::index::ask::KeyArgs;
-use crate::index::hunt::{Hunt, Tally, TextIndex};
+use crate::index::hunt::{Hunt, Order, Tally, TextIndex};
 use crate::index::stretches::Times;
 use crate::index::watch::Watcher;
 use crate::index::{Index, is_index, records};
 use crate::{Exit, human, output, stream};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
+use choice::{ChoiceArgs, FileChoice};
 use clap::ValueEnum;
-use ignore::overrides::{Override, OverrideBuilder};
-use ignore::types::{Types, TypesBuilder};
+use rg::RgOptions;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tamis::Moment;
@@ -53,21 +56,34 @@ pub(crate) struct Args {
     #[command(flatten)]
     keys: KeyArgs,
 
+    /// Look for this, whatever it begins with; may be given several times. All other arguments are indexes then
+    #[arg(
+        short = 'e',
+        long = "regexp",
+        value_name = "KEY",
+        allow_hyphen_values = true
+    )]
+    named: Vec<OsString>,
+
     /// Find the text anywhere, also inside words
-    #[arg(short = 'F', long, conflicts_with = "regexp")]
+    #[arg(short = 'F', long, conflicts_with = "extended_regexp")]
     fixed_strings: bool,
 
     /// Find regular expressions
     #[arg(short = 'E', long)]
-    regexp: bool,
+    extended_regexp: bool,
 
     /// Ignore case
-    #[arg(short, long)]
+    #[arg(short, long, overrides_with_all = ["smart_case", "case_sensitive"])]
     ignore_case: bool,
 
     /// Ignore case unless a capital letter is asked for
-    #[arg(short = 'S', long)]
+    #[arg(short = 'S', long, overrides_with_all = ["ignore_case", "case_sensitive"])]
     smart_case: bool,
+
+    /// Heed case, which is the default
+    #[arg(short = 's', long, overrides_with_all = ["ignore_case", "smart_case"])]
+    case_sensitive: bool,
 
     /// Cut no word at either end of a match
     #[arg(short, long)]
@@ -161,17 +177,11 @@ pub(crate) struct Args {
     #[arg(long)]
     max_columns_preview: bool,
 
-    /// Search only files whose path fits, or with ! in front does not; may be given several times
-    #[arg(short, long, value_name = "GLOB")]
-    glob: Vec<String>,
+    #[command(flatten)]
+    choice: ChoiceArgs,
 
-    /// Search only files of this type, as ripgrep knows them, e.g. log, json
-    #[arg(short = 't', long = "type", value_name = "TYPE")]
-    types: Vec<String>,
-
-    /// Leave out files of this type
-    #[arg(short = 'T', long = "type-not", value_name = "TYPE")]
-    types_not: Vec<String>,
+    #[command(flatten)]
+    rg: RgOptions,
 
     /// Print JSON, a message for each match, as ripgrep does
     #[arg(long)]
@@ -184,6 +194,10 @@ pub(crate) struct Args {
     /// The order of files
     #[arg(long, value_name = "ORDER", default_value = "path")]
     sort: Sort,
+
+    /// The order of files, reversed
+    #[arg(long, value_name = "ORDER", overrides_with = "sort")]
+    sortr: Option<Sort>,
 
     /// Only lines of this time or later: a time, a date, or an age such as 2h
     #[arg(long, value_name = "TIME")]
@@ -199,7 +213,7 @@ pub(crate) struct Args {
 
     /// Go on, and print what is appended
     #[arg(long, conflicts_with_all = ["count", "count_matches", "files_without_match", "quiet"])]
-    follow: bool,
+    watch: bool,
 
     /// Print nothing; the exit code tells
     #[arg(short, long)]
@@ -236,6 +250,7 @@ pub(crate) enum Sort {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
+    args.rg.check()?;
     let (indexes, keys) = args.indexes_and_keys()?;
     let keys = args.keys.keys(&keys)?;
     let mut texts = Vec::new();
@@ -260,13 +275,16 @@ impl Args {
     /// Arguments that are index files come first; what follows is looked for.
     fn indexes_and_keys(&self) -> Result<(Vec<Index>, Vec<OsString>)> {
         let all = &self.indexes_and_keys;
+        check_order(all)?;
         // The first is always meant to be one, so that its error is told.
-        let others = all[1..].iter().take_while(|arg| is_index(Path::new(arg)));
+        let others = all[1..].iter();
+        let others = others.take_while(|arg| !self.named.is_empty() || is_index(Path::new(arg)));
         let count = 1 + others.count();
         let indexes = all[..count]
             .iter()
             .map(|path| Index::open(Path::new(path), &self.keys.moved));
-        Ok((indexes.collect::<Result<_>>()?, all[count..].to_vec()))
+        let keys = [&all[count..], &self.named].concat();
+        Ok((indexes.collect::<Result<_>>()?, keys))
     }
 
     fn patterns(&self, keys: &[Vec<u8>]) -> Result<Patterns> {
@@ -276,7 +294,7 @@ impl Args {
         };
         Ok(Patterns {
             texts: keys.iter().map(text).collect::<Result<_>>()?,
-            syntax: match (self.fixed_strings, self.regexp) {
+            syntax: match (self.fixed_strings, self.extended_regexp) {
                 (true, _) => Syntax::Literal,
                 (_, true) => Syntax::Regex,
                 // Whole lines cut no word.
@@ -292,7 +310,7 @@ impl Args {
 
     fn options(&self) -> Options {
         let on_terminal = std::io::stdout().is_terminal();
-        let print = if self.quiet {
+        let print = if self.quiet && !self.files_without_match {
             Print::Nothing
         } else if self.json {
             Print::Json
@@ -322,7 +340,7 @@ impl Args {
             column: self.column,
             byte_offset: self.byte_offset,
             with_path: !self.no_filename,
-            heading: !self.no_filename && (self.heading || on_terminal && !self.no_heading),
+            heading: self.heading || on_terminal && !self.no_heading,
             null: self.null,
             colour: match self.color {
                 Color::Always => true,
@@ -333,6 +351,13 @@ impl Args {
             max_columns_preview: self.max_columns_preview,
             include_zero: false,
             count_matches: self.stats || self.json,
+        }
+    }
+
+    fn order(&self) -> Order {
+        Order {
+            by_time: self.sortr.unwrap_or(self.sort) == Sort::Modified,
+            reversed: self.sortr.is_some_and(|sort| sort != Sort::None),
         }
     }
 
@@ -361,8 +386,12 @@ impl Args {
         let (times, time_format) = self.times()?;
         let progress = Arc::<Progress>::default();
         let signal = stream::stop_on_signals(&progress.stop)?;
-        let choice = FileChoice::new(self)?;
-        let mut out = output::stdout()?;
+        let choice = FileChoice::new(&self.choice)?;
+        let mut out: Box<dyn Write + Send> = if self.quiet {
+            Box::new(std::io::sink())
+        } else {
+            Box::new(output::stdout()?)
+        };
         let mut hunt = Hunt {
             indexes: &indexes,
             patterns: &patterns,
@@ -372,13 +401,13 @@ impl Args {
             time_format: time_format.as_ref(),
             threads: stream::threads(self.threads),
             is_wanted: &|path| choice.is_wanted(path),
-            by_time: self.sort == Sort::Modified,
+            order: self.order(),
             is_strict: self.strict,
             ends: None,
             progress: &progress,
         };
         let mut tally = Tally::default();
-        if self.follow {
+        if self.watch {
             Watcher::new(&[])?;
             let ends = hunt.positions()?;
             hunt.ends = Some(&ends);
@@ -415,7 +444,7 @@ impl Args {
     fn search_records(&self, indexes: &[Index], keys: &[Vec<u8>]) -> Result<Exit> {
         let text_only = [
             (self.fixed_strings, "-F"),
-            (self.regexp, "-E"),
+            (self.extended_regexp, "-E"),
             (self.ignore_case || self.smart_case, "-i"),
             (self.invert_match, "-v"),
             (self.only_matching, "-o"),
@@ -430,14 +459,14 @@ impl Args {
                 self.since.is_some() || self.until.is_some(),
                 "--since and --until",
             ),
-            (self.follow, "--follow"),
+            (self.watch, "--watch"),
             (self.files_without_match, "-L"),
             (self.count_matches, "--count-matches"),
         ];
         if let Some((_, option)) = text_only.iter().find(|(given, _)| *given) {
             bail!("{option}: only for indexes of words or trigrams");
         }
-        let choice = FileChoice::new(self)?;
+        let choice = FileChoice::new(&self.choice)?;
         records::search(
             indexes,
             self.keys.spec.as_ref(),
@@ -458,41 +487,23 @@ impl Args {
     }
 }
 
-/// Which files are searched, by their paths.
-struct FileChoice {
-    globs: Override,
-    types: Types,
-}
-
-impl FileChoice {
-    fn new(args: &Args) -> Result<Self> {
-        let mut globs = OverrideBuilder::new(Path::new("/"));
-        for glob in &args.glob {
-            globs.add(glob).with_context(|| format!("--glob {glob}"))?;
-        }
-        let mut types = TypesBuilder::new();
-        types.add_defaults();
-        for name in &args.types {
-            types.select(name);
-        }
-        for name in &args.types_not {
-            types.negate(name);
-        }
-        Ok(Self {
-            globs: globs.build().context("--glob")?,
-            types: types.build().context("--type")?,
-        })
-    }
-
-    fn is_wanted(&self, path: &Path) -> bool {
-        // Globs are of paths below the folder that they are given for.
-        let inside: PathBuf = path
-            .components()
-            .filter(|part| matches!(part, std::path::Component::Normal(_)))
-            .collect();
-        !self.globs.matched(&inside, false).is_ignore()
-            && !self.types.matched(&inside, false).is_ignore()
-    }
+/// An error if the arguments are those of rg: a pattern, and what to search.
+fn check_order(args: &[OsString]) -> Result<()> {
+    let first = Path::new(&args[0]);
+    let is_other = |arg: &&OsString| Path::new(arg).exists() && !is_index(Path::new(arg));
+    let (what, searched) = if first.is_dir() {
+        ("a folder, not an index", first)
+    } else if let (false, Some(searched)) = (first.exists(), args[1..].iter().find(is_other)) {
+        ("no such index", Path::new(searched))
+    } else {
+        return Ok(());
+    };
+    let name = searched.file_name().unwrap_or("files".as_ref()).display();
+    bail!(
+        "{}: {what}\nhint: `tamis index -o {name}.index {}` makes one, and `tamis grep {name}.index PATTERN` asks it",
+        first.display(),
+        searched.display()
+    )
 }
 
 fn tell(tally: &Tally) {

@@ -279,33 +279,26 @@ impl Args {
 
     /// What the index is to be, by what it is and what was asked for.
     fn aim(&self) -> Result<(Aim, Parts)> {
-        let mut stored = None;
-        let (mut old, parts, old_specs, rate) = match Index::open_any(&self.index, &self.moved)? {
+        let (index, stored) = match Index::open_any(&self.index, &self.moved)? {
             Opened::Index(index) => {
-                let rate = index.parts.index.rate();
-                let table = index.as_found();
-                stored = Some(index.table.clone());
-                let Index { parts, specs, .. } = *index;
-                (table, parts, specs, rate)
+                let stored = index.table.clone();
+                (index, Some(stored))
             }
-            Opened::FirstEdition {
-                file,
-                roots,
-                specs,
-                rate,
-            } => {
+            Opened::Earlier(index) => {
                 output::warn(format_args!(
                     "{}: made by an earlier version of tamis, so all files are indexed again",
                     self.index.display()
                 ));
-                let table = Table {
-                    roots,
-                    ..Table::default()
-                };
-                let parts = Parts::open(&self.index, *file, &table);
-                (table, parts, specs, rate)
+                (index, None)
             }
         };
+        let mut old = index.as_found();
+        let Index {
+            parts,
+            specs: old_specs,
+            ..
+        } = *index;
+        let rate = parts.index.rate();
         let (specs, options) = self.options(Some((&old_specs, rate)))?;
         let like = options.check_like(&parts.index);
         if let (Err(unlike), false) = (&like, old.files.is_empty()) {
@@ -402,6 +395,7 @@ impl Args {
         for (files, what) in [
             (report.grown, "grown"),
             (report.renamed, "renamed"),
+            (report.linked, "linked"),
             (report.compared, "unchanged"),
         ] {
             if files > 0 {

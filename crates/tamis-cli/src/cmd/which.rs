@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use tamis_records::grep::json_text;
 use tamis_records::ordered::for_each_in_order;
 
 /// List the files that may contain a key
@@ -102,11 +103,11 @@ impl<'a> Listing<'a> {
         if self.args.json {
             let described = files.iter().map(|&file| {
                 let mut all = describe(file);
-                all["file"] = path(file).to_string_lossy().into();
+                all["file"] = json_text(&path_bytes(path(file)));
                 all
             });
             let described: Vec<_> = described.collect();
-            let answer = json!({ "key": String::from_utf8_lossy(key), "files": described });
+            let answer = json!({ "key": json_text(key), "files": described });
             writeln!(self.out, "{answer}")?;
         } else if !self.args.files {
             for &file in files {

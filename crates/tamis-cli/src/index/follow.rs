@@ -1,4 +1,4 @@
-//! Lines that are appended while one looks: `tamis grep --follow`.
+//! Lines that are appended while one looks: `tamis grep --watch`.
 
 use super::hunt::{Hunt, Tally, TextIndex};
 use super::positions::{Position, Positions, end_of};

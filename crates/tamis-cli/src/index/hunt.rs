@@ -2,13 +2,16 @@
 //! the order of the files.
 
 use super::candidates::Candidates;
+use super::identity::{Identity, identity};
 use super::positions::Positions;
-use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text};
-use super::survey::{Freshness, Identity, Survey, Surveyed, identity};
+use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text, is_packed};
+use super::survey::{Freshness, Survey, Surveyed};
 use super::table::Known;
 use super::walk::Folder;
 use super::{Index, is_gone};
+use crate::output;
 use anyhow::Result;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
@@ -71,13 +74,36 @@ pub(crate) struct Hunt<'a> {
     pub(crate) threads: usize,
     /// Whether a file is to be searched, by its name.
     pub(crate) is_wanted: &'a (dyn Fn(&Path) -> bool + Sync),
-    /// Whether files are ordered by their last change, not by their names.
-    pub(crate) by_time: bool,
+    pub(crate) order: Order,
     /// Whether files that are no text are named.
     pub(crate) is_strict: bool,
     /// How far files are searched, if what is appended is searched later.
     pub(crate) ends: Option<&'a Positions>,
     pub(crate) progress: &'a Arc<Progress>,
+}
+
+/// The order of files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// By their last modification, not by their names.
+    pub(crate) by_time: bool,
+    pub(crate) reversed: bool,
+}
+
+impl Order {
+    fn compare(self, one: &Surveyed, other: &Surveyed) -> Ordering {
+        let modified = |file: &Surveyed| Stamp::of(&file.listed.metadata).modified();
+        let order = if self.by_time {
+            modified(one).cmp(&modified(other))
+        } else {
+            one.shown.cmp(&other.shown)
+        };
+        if self.reversed {
+            order.reverse()
+        } else {
+            order
+        }
+    }
 }
 
 /// A file that is to be searched.
@@ -195,11 +221,7 @@ impl<'a> Hunt<'a> {
             }
         }
         tally.handled.extend(without_match);
-        if self.by_time {
-            work.sort_by_key(|work| Stamp::of(&work.file.listed.metadata).modified());
-        } else {
-            work.sort_by(|a, b| a.file.shown.cmp(&b.file.shown));
-        }
+        work.sort_by(|a, b| self.order.compare(&a.file, &b.file));
         Ok((work, folders))
     }
 
@@ -311,7 +333,7 @@ impl<'a> Hunt<'a> {
             claims.take(identity);
             let nothing = std::iter::empty::<io::Result<Stretch>>();
             let mut search = Search::new(self.matcher, self.options);
-            return self.outcome(identity, search.file(name, nothing, None, output));
+            return self.outcome(name, identity, search.file(name, nothing, None, output));
         }
         let (opened, identity) = match open(&work.file) {
             Ok(Some(opened)) => opened,
@@ -368,17 +390,24 @@ impl<'a> Hunt<'a> {
         {
             searches.push(search);
         }
-        match self.outcome(identity, found) {
+        match self.outcome(name, identity, found) {
             Searched::Done(identity, found, _) => Searched::Done(identity, found, size),
             other => other,
         }
     }
 
-    fn outcome(&self, identity: Identity, found: Result<Found, Failure>) -> Searched {
+    fn outcome(&self, name: &Path, identity: Identity, found: Result<Found, Failure>) -> Searched {
         match found {
             Ok(found) => Searched::Done(identity, found, None),
             // Reported when it was indexed, or will be.
             Err(Failure::Reading { found, error }) if is_not_text(&error) && !self.is_strict => {
+                // Who unpacks all else expects to find what is in it.
+                if is_packed(&error) {
+                    output::warn(format_args!(
+                        "{}: {error}, which is not unpacked",
+                        name.display()
+                    ));
+                }
                 Searched::Failed(Some(identity), found, None)
             }
             Err(Failure::Reading { found, error }) => {
@@ -401,7 +430,7 @@ impl<'a> Hunt<'a> {
         let mut search = Search::new(self.matcher, self.options);
         let mut text = Vec::new();
         let found = search.file(&file.shown, stretches, filter, &mut text);
-        match self.outcome(file.identity(), found) {
+        match self.outcome(&file.shown, file.identity(), found) {
             Searched::Done(_, found, _) | Searched::Failed(_, found, _) => tally.found += found,
             Searched::Moved => {}
             Searched::Unwritten(error) => return Err(error.into()),

@@ -6,6 +6,7 @@ pub(crate) mod candidates;
 pub(crate) mod filters;
 pub(crate) mod follow;
 pub(crate) mod hunt;
+pub(crate) mod identity;
 mod key_spec;
 pub(crate) mod parts;
 mod positions;
@@ -42,8 +43,10 @@ pub(crate) struct Index {
     pub(crate) specs: Vec<KeySpec>,
     /// Where its roots are now.
     pub(crate) places: Vec<PathBuf>,
-    /// Whether they are printed as they were named: the command runs where the index was made, and nothing has moved.
-    as_named: bool,
+    /// Where the folder is now that they were named in.
+    folder: PathBuf,
+    /// How they are printed: as they were named if that leads to them from here.
+    shown: Vec<PathBuf>,
 }
 
 impl Roots {
@@ -107,13 +110,8 @@ impl FromStr for Moved {
 /// What an index file turned out to be.
 pub(crate) enum Opened {
     Index(Box<Index>),
-    /// One that an earlier version made, with what it was of.
-    FirstEdition {
-        file: Box<FileIndex>,
-        roots: Roots,
-        specs: Vec<KeySpec>,
-        rate: f64,
-    },
+    /// One that an earlier version made: without files, which have to be indexed again.
+    Earlier(Box<Index>),
 }
 
 impl Index {
@@ -121,7 +119,7 @@ impl Index {
     pub(crate) fn open(path: &Path, moved: &[Moved]) -> Result<Self> {
         match Self::open_any(path, moved)? {
             Opened::Index(index) => Ok(*index),
-            Opened::FirstEdition { .. } => bail!(
+            Opened::Earlier(_) => bail!(
                 "{}: made by an earlier version of tamis\nhint: `tamis index -o {}` indexes its files again",
                 path.display(),
                 path.display()
@@ -170,29 +168,21 @@ impl Index {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
         let last = file.len().checked_sub(1).map(|last| file.entry(last).id());
-        let Some(table) = last.and_then(Table::from_id) else {
-            let roots = file
-                .entries()
-                .find_map(|entry| table::first_edition(entry.id()));
-            let roots = roots.with_context(|| {
-                let path = path.display();
-                format!(
-                    "{path}: not an index of files\nhint: query it with the program that made it"
-                )
-            })?;
-            let rate = file.rate();
-            return Ok(Opened::FirstEdition {
-                file: Box::new(file),
-                roots,
-                specs,
-                rate,
-            });
-        };
+        let current = last.and_then(Table::from_id);
+        let is_current = current.is_some();
+        let earlier = || file.entries().find_map(|entry| table::earlier(entry.id()));
+        let table = current.or_else(earlier).with_context(|| {
+            let path = path.display();
+            format!("{path}: not an index of files\nhint: query it with the program that made it")
+        })?;
         let real = fs::canonicalize(path).with_context(|| path.display().to_string())?;
         let parts = Parts::open(&real, file, &table);
-        Ok(Opened::Index(Box::new(Self::new(
-            path, table, parts, specs, moved,
-        ))))
+        let index = Box::new(Self::new(path, table, parts, specs, moved));
+        Ok(if is_current {
+            Opened::Index(index)
+        } else {
+            Opened::Earlier(index)
+        })
     }
 
     pub(crate) fn new(
@@ -202,20 +192,18 @@ impl Index {
         specs: Vec<KeySpec>,
         moved: &[Moved],
     ) -> Self {
-        let named: Vec<PathBuf> = table
-            .roots
-            .paths
-            .iter()
-            .map(|root| table.roots.folder.join(root))
-            .collect();
-        let places = named
-            .iter()
-            .map(|place| now_at(place, &table.home, path, moved));
-        let places: Vec<PathBuf> = places.collect();
-        let here = std::env::current_dir().is_ok_and(|folder| folder == table.roots.folder);
+        let Roots { folder, paths } = &table.roots;
+        let now = |place: &Path| now_at(place, &table.home, path, moved);
+        let places: Vec<PathBuf> = paths.iter().map(|root| now(&folder.join(root))).collect();
+        let here = std::env::current_dir().unwrap_or_default();
+        let shown = paths.iter().zip(&places).map(|(named, place)| {
+            let is_there = clean(&here.join(named)) == clean(place);
+            if is_there { named } else { place }.clone()
+        });
         Self {
             path: path.to_owned(),
-            as_named: here && places == named,
+            folder: now(folder),
+            shown: shown.collect(),
             table,
             parts,
             specs,
@@ -226,15 +214,11 @@ impl Index {
     /// Its table, with the roots where they were found.
     pub(crate) fn as_found(&self) -> Table {
         let mut table = self.table.clone();
-        let named = |root: &PathBuf| self.table.roots.folder.join(root);
-        if !self
-            .table
-            .roots
-            .paths
-            .iter()
-            .map(named)
-            .eq(self.places.iter().cloned())
-        {
+        let named = table.roots.paths.iter();
+        let named = named.map(|root| clean(&self.folder.join(root)));
+        if named.eq(self.places.iter().map(|place| clean(place))) {
+            table.roots.folder = self.folder.clone();
+        } else {
             table.roots.paths = self.places.clone();
         }
         table
@@ -242,11 +226,7 @@ impl Index {
 
     /// A file's name as it is printed.
     pub(crate) fn shown(&self, root: usize, inside: &Path) -> PathBuf {
-        let root = if self.as_named {
-            &self.table.roots.paths[root]
-        } else {
-            &self.places[root]
-        };
+        let root = &self.shown[root];
         if inside.as_os_str().is_empty() {
             root.clone()
         } else {

@@ -9,10 +9,7 @@ pub(crate) enum Watcher {}
 
 impl Watcher {
     pub(crate) fn new(_: &[PathBuf]) -> Result<Self> {
-        bail!(
-            "this build has no `--watch` and `--follow`\n{}",
-            crate::FULL_BUILD
-        )
+        bail!("this build has no `--watch`\n{}", crate::FULL_BUILD)
     }
 
     pub(crate) fn wait(&self, _: &AtomicBool) -> bool {

@@ -1,6 +1,7 @@
 //! How far files have been searched.
 
-use super::survey::{Freshness, Identity, Surveyed};
+use super::identity::Identity;
+use super::survey::{Freshness, Surveyed};
 use super::table::Known;
 use std::collections::HashMap;
 use std::fs::File;

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tamis_records::grep::json_text;
 use tamis_records::key::{KeySpec, Query};
 use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
@@ -101,7 +102,7 @@ pub(crate) fn search(
                     progress.stop.store(true, Relaxed);
                 }
                 match searched {
-                    Err(error) if error.is_not_read() => failed |= form.strict,
+                    Err(error) if error.is_not_read() && !form.strict => {}
                     Err(error) => {
                         say!("tamis: {error}");
                         failed = true;
@@ -124,10 +125,10 @@ impl Form {
         if self.quiet {
         } else if self.json {
             let found = json!({
-                "file": String::from_utf8_lossy(name),
+                "file": json_text(name),
                 "line": found.number,
-                "text": String::from_utf8_lossy(found.text),
-                "key": String::from_utf8_lossy(key),
+                "text": json_text(found.text),
+                "key": json_text(key),
             });
             out.extend_from_slice(format!("{found}\n").as_bytes());
         } else if !self.count && !self.files_with_matches {

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use tamis::Moment;
+use tamis_records::formats::{FileClass, FileKind};
 use tamis_records::grep::Stretch;
 use tamis_records::input::{TextReader, text_from};
 use tamis_records::progress::Progress;
@@ -220,7 +221,7 @@ impl<'a> Stretches<'a> {
         let Some(known) = self.known else {
             let text = TextReader::new(file, self.progress)?;
             if let Some(kind) = text.file_kind() {
-                return Err(io::Error::other(NotText(kind.name)));
+                return Err(io::Error::other(NotText(kind)));
             }
             if offset == 0 {
                 return Ok(text);
@@ -276,11 +277,11 @@ impl<'a> Iterator for Stretches<'a> {
 
 /// A file's bytes are not its text.
 #[derive(Debug)]
-struct NotText(&'static str);
+struct NotText(FileKind);
 
 impl std::fmt::Display for NotText {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.write_str(self.0)
+        f.write_str(self.0.name)
     }
 }
 
@@ -289,6 +290,13 @@ impl std::error::Error for NotText {}
 /// Whether nothing is wrong with a file but that it is not text.
 pub(crate) fn is_not_text(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<NotText>())
+}
+
+/// Whether that is because it is packed in a way that is not unpacked.
+pub(crate) fn is_packed(error: &io::Error) -> bool {
+    let cause = error.get_ref();
+    let cause = cause.and_then(|cause| cause.downcast_ref::<NotText>());
+    cause.is_some_and(|cause| cause.0.class == FileClass::Unread)
 }
 
 #[cfg(test)]
@@ -311,8 +319,10 @@ mod tests {
         Known {
             root: 0,
             inside: PathBuf::new(),
+            is_link: false,
             stamp: Stamp::new(0, 0, 0, 0),
             links: 1,
+            generation: None,
             grows: false,
             kind: TextKind::PLAIN,
             whole: lines.iter().sum::<u64>() * 10,

@@ -3,11 +3,12 @@
 //! | a file with | is |
 //! | --- | --- |
 //! | the size, times and inode that it had | fresh |
-//! | another name or more names, but the same inode, size, time of modification and ends | fresh |
-//! | the same inode, more bytes, and unchanged ends of those it had | grown: what it had is known, the rest is searched |
+//! | another name or more names, but the same identity, size, time of modification and ends | fresh |
+//! | the same identity, more bytes, and unchanged ends of those it had | grown: what it had is known, the rest is searched |
 //! | anything else | stale: all of it is searched |
 
 use super::Index;
+use super::identity::{Identity, generation, identity};
 use super::quiet::FileSystems;
 use super::table::Known;
 use super::walk::{Folder, Listed};
@@ -16,7 +17,6 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 use tamis::index::Stamp;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -45,8 +45,21 @@ pub(crate) struct Surveyed {
     /// As it is printed: as it was named if the command runs where the index was made.
     pub(crate) shown: PathBuf,
     pub(crate) state: Freshness,
-    /// Whether it is known, but not under this name, or not with this stamp.
-    pub(crate) is_renamed: bool,
+    /// How it came by its name.
+    pub(crate) name: Name,
+    /// Whether the table has it under this name and with this stamp.
+    pub(crate) is_in_table: bool,
+}
+
+/// How a file that is known came by the name that it has now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// It had it before, or is not known.
+    Old,
+    /// The name that it had is gone.
+    Renamed,
+    /// It still has its old name, too.
+    Linked,
 }
 
 /// What has become of a file since it was indexed.
@@ -105,21 +118,6 @@ impl Surveyed {
     }
 }
 
-/// The device and the inode of a file, and when it was made, where the file system knows: the inode of a file that is
-/// deleted goes to the next one that is made.
-pub(crate) type Identity = (u64, u64, Option<SystemTime>);
-
-#[cfg(unix)]
-pub(crate) fn identity(metadata: &Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    (metadata.dev(), metadata.ino(), metadata.created().ok())
-}
-
-#[cfg(not(unix))]
-pub(crate) fn identity(metadata: &Metadata) -> Identity {
-    (0, 0, metadata.created().ok())
-}
-
 /// How many names a file has.
 #[cfg(unix)]
 pub(crate) fn links(metadata: &Metadata) -> u64 {
@@ -159,6 +157,14 @@ impl Survey {
                 .or_default()
                 .push(number);
         }
+        // Who still goes by the name that the table has.
+        let mut keeps_name = vec![false; files.len()];
+        for listed in &found.files {
+            if let Some(&number) = by_path.get(&(listed.root, listed.inside.as_path())) {
+                let now = Stamp::of(&listed.metadata);
+                keeps_name[number] = files[number].stamp.inode() == now.inode();
+            }
+        }
         let mut systems = FileSystems::default();
         let mut there = HashSet::new();
         let mut surveyed: Vec<Surveyed> = Vec::new();
@@ -170,29 +176,40 @@ impl Survey {
             let same_inode = by_inode.get(&stamp.inode()).into_iter().flatten().copied();
             // Under its own name first: of two names of one file, each has its own entry.
             let others = same_inode.filter(|number| Some(*number) != same_path);
+            let name_of = |number: usize| {
+                if Some(number) == same_path {
+                    Name::Old
+                } else if keeps_name[number] {
+                    Name::Linked
+                } else {
+                    Name::Renamed
+                }
+            };
             let mut best = None;
             for number in same_path.into_iter().chain(others) {
-                let is_renamed = Some(number) != same_path;
-                let state = judge(&files[number], &listed, is_renamed, &mut systems);
+                let name = name_of(number);
+                let state = judge(&files[number], &listed, name, &mut systems);
                 if !matches!(state, Freshness::Stale(_)) {
                     best = Some((number, state));
                     break;
                 }
                 // What lay under this name explains best why it has to be read.
-                if !is_renamed {
+                if name == Name::Old {
                     best = Some((number, state));
                 }
             }
-            there.extend(best.iter().map(|(number, _)| *number));
+            // Another of its names may explain why it looks otherwise.
+            let own = same_path.filter(|number| keeps_name[*number]);
+            there.extend(best.iter().map(|(number, _)| *number).chain(own));
             let (known, state) = best.map_or((None, Freshness::New), |(number, state)| {
                 (Some(number), state)
             });
-            let is_renamed = known.is_some_and(|number| {
-                Some(number) != same_path || !files[number].stamp.is_like(&stamp)
-            });
             surveyed.push(Surveyed {
                 known,
-                is_renamed,
+                name: own.or(known).map_or(Name::Old, name_of),
+                is_in_table: known.is_some_and(|number| {
+                    Some(number) == same_path && files[number].stamp.is_like(&stamp)
+                }),
                 shown: index.shown(listed.root, &listed.inside),
                 listed,
                 state,
@@ -212,24 +229,19 @@ impl Survey {
 }
 
 /// What has become of a known file that is found here now.
-fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSystems) -> Freshness {
+fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) -> Freshness {
     let now = Stamp::of(&listed.metadata);
     let place = &listed.place;
     let unchanged = known.stamp.is_like(&now);
-    // Both set the time of change, which otherwise tells of a write.
-    let moved = (is_renamed || known.links != links(&listed.metadata))
-        && known.stamp.inode() == now.inode()
+    // Both set the time of change, which otherwise reveals a write. What becomes of a symbolic link does not.
+    let moved = (name == Name::Renamed && !known.is_link || known.links != links(&listed.metadata))
         && known.stamp.size() == now.size()
         && known.stamp.modified() == now.modified();
     // Without a whole line, what it is can't be told yet: many a packed file was empty at first.
-    let grown = known.kind.is_plain()
-        && known.whole > 0
-        && known.unread.is_none()
-        && known.stamp.inode() == now.inode()
-        && known.stamp.size() < now.size();
+    let grown = known.kind.is_plain() && known.whole > 0 && known.stamp.size() < now.size();
     if let Some(why) = &known.unread {
         // One that failed is tried again, whatever it looks like.
-        let holds = unchanged || moved || !is_renamed && known.stamp.is_racy();
+        let holds = unchanged || name == Name::Old && known.stamp.is_racy();
         return if holds {
             Freshness::Unread(why.clone())
         } else {
@@ -245,7 +257,11 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
         }
         return Freshness::Fresh;
     }
-    if (moved || grown) && has_ends(known, place) {
+    if (moved || grown)
+        // What a long file still has is read as if it was appended, though nothing was.
+        && (known.stamp.changed() == now.changed() || was_modified_since_made(&listed.metadata))
+        && File::open(place).is_ok_and(|file| is_still(known, &file))
+    {
         return if moved {
             Freshness::Fresh
         } else {
@@ -255,23 +271,37 @@ fn judge(known: &Known, listed: &Listed, is_renamed: bool, systems: &mut FileSys
     Freshness::Stale("changed since it was indexed")
 }
 
-/// Whether the bytes that a file had begin and end as they did.
-fn has_ends(known: &Known, place: &Path) -> bool {
-    File::open(place)
-        .and_then(|file| ends(&file, known.whole))
-        .is_ok_and(|ends| ends == known.ends)
+/// Whether a file's time of modification may be that of a write. One before the file was made was set by a program, as
+/// in trees that have one time, and would be set again after a write.
+fn was_modified_since_made(metadata: &Metadata) -> bool {
+    match (metadata.created(), metadata.modified()) {
+        (Ok(made), Ok(modified)) => made <= modified,
+        _ => true,
+    }
 }
 
-/// A checksum of the first bytes of a file and of those before `whole`.
+/// Whether an open file is the one that is known, and the bytes that it had begin and end as they did. Of a file system
+/// that doesn't tell a file from an earlier one with its inode, no file is.
+pub(crate) fn is_still(known: &Known, file: &File) -> bool {
+    let same = |metadata: Metadata| {
+        known.stamp.inode() == Stamp::of(&metadata).inode()
+            && known.generation.is_some()
+            && known.generation == generation(file)
+    };
+    file.metadata().is_ok_and(same)
+        && ends(file, known.stamp.size()).is_ok_and(|ends| ends == known.ends)
+}
+
+/// A checksum of the first bytes of a file and of the last ones before `size`, whether a line ends there or not.
 #[cfg(unix)]
-pub(crate) fn ends(file: &File, whole: u64) -> io::Result<u64> {
+pub(crate) fn ends(file: &File, size: u64) -> io::Result<u64> {
     use std::os::unix::fs::FileExt;
-    let length = whole.min(END) as usize;
+    let length = size.min(END) as usize;
     let mut bytes = vec![0; 2 * length];
     let (head, tail) = bytes.split_at_mut(length);
     file.read_exact_at(head, 0)?;
-    file.read_exact_at(tail, whole - length as u64)?;
-    Ok(xxh3_64(&bytes) ^ whole)
+    file.read_exact_at(tail, size - length as u64)?;
+    Ok(xxh3_64(&bytes) ^ size)
 }
 
 #[cfg(not(unix))]

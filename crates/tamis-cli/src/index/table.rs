@@ -3,12 +3,13 @@
 //! Numbers are varints (seven bits a byte, lowest first), times zigzag varints, texts and paths behind their length:
 //!
 //! ```text
-//! NUL "2" | home | folder | roots | included | excluded | flags | parts | files
-//! file:    root | path inside it | size, modified, changed, inode, links | flags | kind | whole | ends | reason | entrances | segments
+//! NUL "3" | home | folder | roots | included | excluded | flags | parts | files
+//! file:    root | path inside it | size, modified, changed, inode, links, generation | flags | kind | whole | ends | reason | entrances | segments
 //! segment: bytes | lines | sum (8 bytes) | part | entry | times | last time
 //! ```
 //!
-//! An index of the first edition has its roots there, as absolute paths behind a NUL each.
+//! An index of the first edition has its roots there, as absolute paths behind a NUL each. The second began as this one
+//! does, up to its files.
 
 use super::{bytes_path, path_bytes};
 use std::path::PathBuf;
@@ -16,7 +17,8 @@ use tamis::index::Stamp;
 use tamis_records::input::{Entrance, TextKind};
 
 /// What the id of the table's entry begins with. The first edition's began with a NUL and a slash.
-const BEGINNING: &[u8] = b"\x002";
+const BEGINNING: &[u8] = b"\x003";
+const SECOND_EDITION: &[u8] = b"\x002";
 
 /// What an index knows, but for the filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,16 +58,20 @@ pub(crate) struct Known {
     pub(crate) root: usize,
     /// Its path inside the root; empty if it is the root.
     pub(crate) inside: PathBuf,
+    /// Whether that was a symbolic link to it.
+    pub(crate) is_link: bool,
     pub(crate) stamp: Stamp,
     /// How many names it had.
     pub(crate) links: u64,
+    /// Tells it from earlier files with its inode, where the file system can.
+    pub(crate) generation: Option<u64>,
     /// Whether it was seen to grow at its end and nowhere else.
     pub(crate) grows: bool,
     /// How its text is made of its bytes.
     pub(crate) kind: TextKind,
     /// Where its last whole line ends, in bytes of the file; of a packed file, its size.
     pub(crate) whole: u64,
-    /// A checksum of its first bytes, and of those before `whole`.
+    /// A checksum of its first bytes, and of the last ones of the stamp's size.
     pub(crate) ends: u64,
     /// Why it could not be read, or not all of it.
     pub(crate) unread: Option<String>,
@@ -115,6 +121,7 @@ impl Known {
 const GITIGNORE: u64 = 1;
 const RACY: u64 = 1;
 const GROWS: u64 = 2;
+const LINK: u64 = 4;
 
 impl Table {
     /// The id of the entry that holds it.
@@ -134,25 +141,9 @@ impl Table {
     /// The table in an entry's id; `None` if there is none, or it is not as it was written.
     pub(crate) fn from_id(id: &[u8]) -> Option<Self> {
         let mut bytes = Reader(id.strip_prefix(BEGINNING)?);
-        let home = bytes.path()?;
-        let folder = bytes.path()?;
-        let paths = bytes.list(Reader::path)?;
-        let include = bytes.list(Reader::text)?;
-        let exclude = bytes.list(Reader::text)?;
-        let gitignore = bytes.number()? == GITIGNORE;
-        let parts = bytes.list(Reader::number)?;
-        let files = bytes.list(Reader::file)?;
-        let table = Self {
-            home,
-            roots: Roots { folder, paths },
-            choice: Choice {
-                include,
-                exclude,
-                gitignore,
-            },
-            parts,
-            files,
-        };
+        let mut table = bytes.origin()?;
+        table.parts = bytes.list(Reader::number)?;
+        table.files = bytes.list(Reader::file)?;
         let is_sound = |file: &Known| {
             let parts = file.segments.iter().map(|segment| segment.filters.part);
             file.root < table.roots.paths.len()
@@ -162,16 +153,20 @@ impl Table {
     }
 }
 
-/// The roots of an index of the first edition.
-pub(crate) fn first_edition(id: &[u8]) -> Option<Roots> {
+/// What an index of an earlier edition is of: a table without files, because what it knows of them may be wrong.
+pub(crate) fn earlier(id: &[u8]) -> Option<Table> {
+    if let Some(second) = id.strip_prefix(SECOND_EDITION) {
+        return Reader(second).origin();
+    }
     let mut paths = id
         .strip_prefix(&[0])?
         .split(|byte| *byte == 0)
         .map(bytes_path);
     let folder = paths.next().filter(|folder| folder.is_absolute())?;
-    Some(Roots {
-        folder,
-        paths: paths.collect(),
+    let paths = paths.collect();
+    Some(Table {
+        roots: Roots { folder, paths },
+        ..Table::default()
     })
 }
 
@@ -212,8 +207,12 @@ impl Writer {
         self.time(file.stamp.changed());
         self.number(file.stamp.inode());
         self.number(file.links);
+        // No file was made then.
+        self.number(file.generation.unwrap_or(0));
         let flag = |on, flag| if on { flag } else { 0 };
-        self.number(flag(file.stamp.is_racy(), RACY) | flag(file.grows, GROWS));
+        self.number(
+            flag(file.stamp.is_racy(), RACY) | flag(file.grows, GROWS) | flag(file.is_link, LINK),
+        );
         self.number(file.kind.to_byte().into());
         self.number(file.whole);
         self.number(file.ends);
@@ -292,6 +291,23 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| each(self)).collect()
     }
 
+    /// What a table says before its parts and files.
+    fn origin(&mut self) -> Option<Table> {
+        Some(Table {
+            home: self.path()?,
+            roots: Roots {
+                folder: self.path()?,
+                paths: self.list(Reader::path)?,
+            },
+            choice: Choice {
+                include: self.list(Reader::text)?,
+                exclude: self.list(Reader::text)?,
+                gitignore: self.number()? == GITIGNORE,
+            },
+            ..Table::default()
+        })
+    }
+
     fn file(&mut self) -> Option<Known> {
         let root = usize::try_from(self.number()?).ok()?;
         let inside = self.path()?;
@@ -299,6 +315,7 @@ impl<'a> Reader<'a> {
         let (modified, changed) = (self.time()?, self.time()?);
         let stamp = Stamp::new(size, modified, changed, self.number()?);
         let links = self.number()?;
+        let generation = Some(self.number()?).filter(|generation| *generation > 0);
         let flags = self.number()?;
         let kind = u8::try_from(self.number()?)
             .ok()
@@ -310,12 +327,14 @@ impl<'a> Reader<'a> {
         Some(Known {
             root,
             inside,
+            is_link: flags & LINK != 0,
             stamp: if flags & RACY == 0 {
                 stamp
             } else {
                 stamp.racy()
             },
             links,
+            generation,
             grows: flags & GROWS != 0,
             kind,
             whole,
@@ -369,8 +388,10 @@ mod tests {
         let file = |inside: &str, unread: Option<&str>| Known {
             root: 1,
             inside: inside.into(),
+            is_link: true,
             stamp: Stamp::new(1 << 40, -5, i64::MAX, 77).racy(),
             links: 2,
+            generation: Some(u64::MAX),
             grows: true,
             kind: TextKind::PLAIN,
             whole: 1000,
@@ -427,10 +448,18 @@ mod tests {
     }
 
     #[test]
-    fn the_first_edition_is_known() {
-        let roots = first_edition(b"\0/home\0a.log\0logs").unwrap();
-        assert_eq!(roots.folder, PathBuf::from("/home"));
-        assert_eq!(roots.paths, [PathBuf::from("a.log"), "logs".into()]);
-        assert_eq!(first_edition(&table().to_id()), None);
+    fn earlier_editions_are_known() {
+        let first = earlier(b"\0/home\0a.log\0logs").unwrap();
+        assert_eq!(first.roots, table().roots);
+        let mut second = table().to_id();
+        second[1] = b'2';
+        assert_eq!(Table::from_id(&second), None);
+        let expected = Table {
+            parts: Vec::new(),
+            files: Vec::new(),
+            ..table()
+        };
+        assert_eq!(earlier(&second), Some(expected));
+        assert_eq!(earlier(&table().to_id()), None);
     }
 }

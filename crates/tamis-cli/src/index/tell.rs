@@ -1,14 +1,15 @@
 //! What `tamis info` and `tamis verify` say of an index.
 
-use super::Index;
 use super::parts::DAMAGED;
 use super::survey::{Freshness, Survey, Surveyed};
+use super::{Index, path_bytes};
 use crate::location::named;
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
+use tamis_records::grep::json_text;
 
 /// The states of files that call for an update, or would if they could.
 const STATES: [(&str, &str); 6] = [
@@ -81,10 +82,11 @@ impl Facts<'_> {
         let specs = specs.map(|(spec, keys)| json!({ "key": spec.to_string(), "keys": keys }));
         let changed = self.states.iter();
         let changed = changed.filter(|(_, state)| *state != Freshness::Fresh).map(
-            |(file, state)| json!({ "file": file.shown.to_string_lossy(), "state": state.name() }),
+            |(file, state)| json!({ "file": json_text(&path_bytes(&file.shown)), "state": state.name() }),
         );
         let table = &index.table;
-        let roots = table.roots.paths.iter().map(|path| path.to_string_lossy());
+        let roots = table.roots.paths.iter();
+        let roots = roots.map(|path| json_text(&path_bytes(path)));
         let mut all = json!({
             "kind": "index",
             "files": table.files.len(),
@@ -97,7 +99,7 @@ impl Facts<'_> {
             "bytes": info.bytes,
             "filter_bytes": info.filter_bytes,
             "name_bytes": info.name_bytes,
-            "folder": table.roots.folder.to_string_lossy(),
+            "folder": json_text(&path_bytes(&table.roots.folder)),
             "roots": roots.collect::<Vec<_>>(),
             "fresh": self.count("fresh"),
             "not_fresh": changed.collect::<Vec<_>>(),

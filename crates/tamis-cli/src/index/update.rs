@@ -1,8 +1,9 @@
 //! Brings an index up to date: reads what is new, keeps what is known, and writes both.
 
+use super::identity::generation;
 use super::parts::{DAMAGED, NOT_WRITTEN, WAITING, Writer};
 use super::quiet;
-use super::survey::{Freshness, Survey, Surveyed, ends, links};
+use super::survey::{Freshness, Name, Survey, Surveyed, ends, is_still, links};
 use super::table::{At, Known, Segment, Table};
 use super::walk::Listed;
 use crate::bar::Bar;
@@ -66,6 +67,8 @@ pub(crate) struct Report {
     pub(crate) grown: usize,
     /// Known under another name.
     pub(crate) renamed: usize,
+    /// Known under another name that they still have.
+    pub(crate) linked: usize,
     /// Read, and found to be what they were.
     pub(crate) compared: usize,
     pub(crate) gone: usize,
@@ -171,7 +174,7 @@ pub(crate) fn update(
         ..Report::default()
     };
     let is_kept =
-        |(file, step): (&Surveyed, &Step)| matches!(step, Step::Keep(_)) && !file.is_renamed;
+        |(file, step): (&Surveyed, &Step)| matches!(step, Step::Keep(_)) && file.is_in_table;
     if is_current && report.gone == 0 && survey.files.iter().zip(&steps).all(is_kept) {
         table.files = old;
         return Ok(report);
@@ -313,6 +316,7 @@ fn keep(listed: &Listed, known: &Known) -> Outcome {
         known: Known {
             root: listed.root,
             inside: listed.inside.clone(),
+            is_link: listed.is_link,
             stamp,
             links: links(&listed.metadata),
             segments: Vec::new(),
@@ -348,8 +352,10 @@ fn unknown(listed: &Listed) -> Known {
     Known {
         root: listed.root,
         inside: listed.inside.clone(),
+        is_link: listed.is_link,
         stamp: Stamp::of(&listed.metadata),
         links: links(&listed.metadata),
+        generation: None,
         grows: false,
         kind: TextKind::PLAIN,
         whole: 0,
@@ -365,6 +371,7 @@ struct Reading {
     file: File,
     stamp: Stamp,
     links: u64,
+    generation: Option<u64>,
     began: SystemTime,
     quiet: bool,
 }
@@ -384,6 +391,7 @@ impl Reading {
         let quiet = quiet::is_quiet(&file, age(&stamp, began).unwrap_or_default());
         Ok(Self {
             links: links(&metadata),
+            generation: generation(&file),
             file,
             stamp,
             began,
@@ -411,13 +419,15 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     let reading = Reading::begin(listed)?;
     // Looked at again: another file may have taken its place.
     let before = before.filter(|known| {
-        known.stamp.inode() == reading.stamp.inode()
-            && known.stamp.size() <= reading.stamp.size()
-            && ends(&reading.file, known.whole).is_ok_and(|ends| ends == known.ends)
+        known.stamp.size() <= reading.stamp.size() && is_still(known, &reading.file)
     });
     let (kept, from) = before.map_or((0, 0), |known| resume(known, reading.stamp.size()));
     let all = reading.stamp.size();
-    let size = all.min(from.saturating_add(AT_ONCE));
+    // One that would not be known again is read to its end.
+    let size = match reading.generation {
+        Some(_) => all.min(from.saturating_add(AT_ONCE)),
+        None => all,
+    };
     let file = reading.file.try_clone()?;
     let text = match before {
         // From the beginning, it may turn out to be something else than what it began like.
@@ -496,10 +506,11 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
             stamp
         },
         links: reading.links,
+        generation: reading.generation,
         grows: before.is_some() || is_part,
         kind,
         whole,
-        ends: ends(&reading.file, whole)?,
+        ends: ends(&reading.file, size)?,
         entrances,
         ..unknown(listed)
     };
@@ -557,7 +568,8 @@ fn compare(listed: &Listed, known: &Known, job: &Job) -> io::Result<Option<Outco
     let mut outcome = keep(listed, known);
     outcome.known.stamp = reading.end(listed)?;
     outcome.known.links = reading.links;
-    outcome.known.ends = ends(&reading.file, known.whole)?;
+    outcome.known.generation = reading.generation;
+    outcome.known.ends = ends(&reading.file, reading.stamp.size())?;
     outcome.how = How::Compared;
     Ok(Some(outcome))
 }
@@ -598,6 +610,7 @@ impl Pending<'_> {
                 self.done.push(Known {
                     root: file.listed.root,
                     inside: file.listed.inside.clone(),
+                    is_link: file.listed.is_link,
                     ..first
                 });
                 return Ok(());
@@ -655,7 +668,10 @@ impl Report {
         self.bytes_read += text;
         self.has_more |= outcome.is_part;
         match outcome.how {
-            How::Kept => self.renamed += usize::from(file.is_renamed),
+            How::Kept => {
+                self.renamed += usize::from(file.name == Name::Renamed);
+                self.linked += usize::from(file.name == Name::Linked);
+            }
             How::Compared => self.compared += 1,
             How::Continued => self.grown += 1,
             How::Read => self.read += 1,
@@ -687,6 +703,7 @@ impl Report {
         self.read == 0
             && self.grown == 0
             && self.renamed == 0
+            && self.linked == 0
             && self.compared == 0
             && self.gone == 0
     }

@@ -59,6 +59,8 @@ pub(crate) struct Listed {
     /// Its path inside the root; empty if it is the root.
     pub(crate) inside: PathBuf,
     pub(crate) place: PathBuf,
+    /// Whether the place is a symbolic link to it.
+    pub(crate) is_link: bool,
     pub(crate) metadata: Metadata,
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
                         root: number,
                         inside: PathBuf::new(),
                         place: root.clone(),
+                        is_link: root.is_symlink(),
                         metadata,
                     });
                 }
@@ -215,6 +218,7 @@ impl Walk<'_> {
                     root: self.number,
                     inside: self.inside(entry.path()),
                     place: entry.path().to_owned(),
+                    is_link: entry.path_is_symlink(),
                     metadata,
                 };
                 files.insert(file.place.clone(), file);

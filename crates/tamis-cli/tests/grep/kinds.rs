@@ -107,6 +107,27 @@ fn utf_16_is_text() {
     assert_same(&dir, "ix", "-c", Syntax::Words, "nowhere");
 }
 
+/// One mark at the beginning of a file is not text. Any other is.
+#[test]
+fn only_the_first_mark_is_left_out() {
+    let dir = Sandbox::new();
+    fs::create_dir(dir.path(TREE)).unwrap();
+    let text = "\u{feff}\u{feff}needle\n\u{feff}needle\n";
+    dir.write("tree/narrow.txt", text);
+    dir.write(
+        "tree/wide.txt",
+        text.encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<u8>>(),
+    );
+    dir.ok(&format!("index -q -o ix {TREE}"));
+    for options in ["-n", "-b", "-b -o", "--column", "-c"] {
+        assert_same(&dir, "ix", options, Syntax::Words, "needle");
+    }
+    assert_same(&dir, "ix", "-n", Syntax::Regex, "^\u{feff}needle");
+    assert_same(&dir, "ix", "-n", Syntax::Regex, "^needle");
+}
+
 /// Files of somebody else.
 #[cfg(target_os = "linux")]
 #[test]

@@ -16,5 +16,6 @@ mod places;
 #[allow(dead_code)]
 mod queries;
 mod random;
+mod rg_options;
 mod segments;
 mod times;

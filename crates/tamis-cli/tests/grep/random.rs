@@ -27,6 +27,8 @@ fn odd_files() -> Vec<(&'static str, Vec<u8>)> {
         ("long-line.txt", [b"start ".as_slice(), &b"x1 ".repeat(60_000), b"ERROR end\nnext INFO\n"].concat()),
         ("utf-16.txt", utf16("first line\nzweite Größe ERROR\nlast\n")),
         ("bom.txt", "\u{feff}first ERROR\nsecond\n".as_bytes().to_vec()),
+        ("boms.txt", "\u{feff}\u{feff}first ERROR\n\u{feff}second\n".as_bytes().to_vec()),
+        ("boms-16.txt", utf16("\u{feff}first ERROR\n\u{feff}second\n")),
     ]
 }
 

@@ -416,3 +416,153 @@ fn what_may_not_be_read_is_told() {
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.text().contains("d/closed/log\n") && ran.text().contains("d/secret\n"));
 }
+
+/// Writes a file with a fixed time, as tarballs of npm have it.
+fn write_undated(dir: &Sandbox, name: &str, text: &str) {
+    dir.write(name, text);
+    set_back(
+        dir,
+        name,
+        SystemTime::UNIX_EPOCH + Duration::from_secs(499_162_500),
+    );
+}
+
+fn set_back(dir: &Sandbox, name: &str, time: SystemTime) {
+    // Nobody has it open for writing, so that it is quiet for others.
+    let file = fs::File::open(dir.path(name)).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+/// ext4 gives the inode of a deleted file to the next one that is made.
+#[test]
+fn a_file_with_the_inode_of_a_deleted_one_is_another() {
+    let line = "{\"a\":\"filler\"}\n";
+    let in_the_middle = |word: &str| line.repeat(400) + word + "\n" + &line.repeat(400);
+    let without_an_end = |word: &str| format!("{{\"name\":\"{word}\",\"main\":\"index\"}}");
+    let grown = |word: &str| in_the_middle(word) + if word == "needle" { line } else { "" };
+    type Text<'a> = &'a dyn Fn(&str) -> String;
+    let texts: [Text; 3] = [&in_the_middle, &without_an_end, &grown];
+    for text in texts {
+        for name in ["d/new", "d/old"] {
+            let dir = Sandbox::new();
+            fs::create_dir(dir.path("d")).unwrap();
+            dir.write("d/other", "nothing\n");
+            write_undated(&dir, "d/old", &text("thread"));
+            dir.ok("index -o ix -p 1e-6 d");
+            fs::remove_file(dir.path("d/old")).unwrap();
+            write_undated(&dir, name, &text("needle"));
+            assert_eq!(which(&dir, "ix needle"), [name]);
+            assert_eq!(dir.ok("grep -c ix needle").text(), format!("{name}:1\n"));
+            let made = dir.ok("index -o ix");
+            assert!(made.err.contains(" 1 new or changed, "), "{}", made.err);
+            assert!(!made.err.contains("renamed"), "{}", made.err);
+            assert_eq!(which(&dir, "ix needle"), [name]);
+            assert_eq!(dir.run("which ix thread").code, 1);
+        }
+    }
+}
+
+/// In a tree where all files have one time, a file that was renamed may have been written to as well.
+#[test]
+fn a_time_that_was_set_proves_nothing() {
+    type Change = fn(&Sandbox);
+    let changes: [Change; 4] = [
+        |dir| {
+            let text = fs::read_to_string(dir.path("d/log")).unwrap() + "filler\n";
+            write_undated(dir, "d/log", &text);
+        },
+        |dir| fs::rename(dir.path("d/log"), dir.path("d/renamed")).unwrap(),
+        |dir| fs::hard_link(dir.path("d/log"), dir.path("d/linked")).unwrap(),
+        |dir| fs::remove_file(dir.path("d/other")).unwrap(),
+    ];
+    for change in changes {
+        let dir = Sandbox::new();
+        fs::create_dir(dir.path("d")).unwrap();
+        let filler = "filler\n".repeat(1000);
+        write_undated(&dir, "d/log", &format!("{filler}thread\n{filler}"));
+        fs::hard_link(dir.path("d/log"), dir.path("d/other")).unwrap();
+        dir.ok("index -o ix -p 1e-6 d");
+        write_undated(&dir, "d/log", &format!("{filler}needle\n{filler}"));
+        change(&dir);
+        let all = fs::read_dir(dir.path("d")).unwrap().count();
+        assert_eq!(which(&dir, "ix needle").len(), all);
+        dir.ok("index -o ix");
+        assert_eq!(which(&dir, "ix needle").len(), all);
+        assert_eq!(dir.run("which ix thread").code, 1);
+    }
+}
+
+/// A file that is written to where it is has another time of change, whatever else goes by its name.
+#[cfg(unix)]
+#[test]
+fn a_file_with_two_names_that_is_written_to_is_seen() {
+    use std::os::unix::fs::symlink;
+    type Link = fn(&Sandbox);
+    let links: [Link; 3] = [
+        |dir| fs::hard_link(dir.path("d/log"), dir.path("d/link")).unwrap(),
+        |dir| symlink("log", dir.path("d/link")).unwrap(),
+        |dir| {
+            fs::hard_link(dir.path("d/log"), dir.path("d/a")).unwrap();
+            symlink("a", dir.path("d/link")).unwrap();
+        },
+    ];
+    for (link, is_removed) in links.iter().flat_map(|link| [(link, false), (link, true)]) {
+        let dir = Sandbox::new();
+        fs::create_dir(dir.path("d")).unwrap();
+        let filler = "filler\n".repeat(1000);
+        dir.write("d/log", format!("{filler}thread\n{filler}"));
+        link(&dir);
+        dir.ok("index -o ix -p 1e-6 d");
+        let before = fs::metadata(dir.path("d/log")).unwrap().modified().unwrap();
+        dir.write("d/log", format!("{filler}needle\n{filler}"));
+        set_back(&dir, "d/log", before);
+        if is_removed && dir.path("d/link").is_symlink() {
+            fs::remove_file(dir.path("d/link")).unwrap();
+        }
+        let all: Vec<String> = fs::read_dir(dir.path("d"))
+            .unwrap()
+            .map(|file| format!("d/{}", file.unwrap().file_name().display()))
+            .collect();
+        let found = which(&dir, "ix needle");
+        assert!(all.iter().all(|name| found.contains(name)), "{found:?}");
+        assert_eq!(lines(dir.ok("grep ix needle").text()).len(), all.len());
+        dir.ok("index -o ix");
+        assert_eq!(which(&dir, "ix needle").len(), all.len());
+        assert_eq!(dir.run("which ix thread").code, 1);
+    }
+}
+
+/// What is known under a name that is still there got another one.
+#[cfg(unix)]
+#[test]
+fn a_new_link_is_not_a_new_name() {
+    let dir = Sandbox::new();
+    fs::create_dir(dir.path("d")).unwrap();
+    dir.write("d/log", "needle\n");
+    dir.ok("index -o ix -p 1e-6 d");
+    std::os::unix::fs::symlink("log", dir.path("d/soft")).unwrap();
+    let made = dir.ok("index -o ix");
+    assert!(
+        made.err
+            .contains("2 files, 0 new or changed, 1 linked, 0 gone"),
+        "{}",
+        made.err
+    );
+    fs::hard_link(dir.path("d/log"), dir.path("d/hard")).unwrap();
+    let made = dir.ok("index -o ix");
+    assert!(
+        made.err
+            .contains("3 files, 0 new or changed, 1 linked, 0 gone"),
+        "{}",
+        made.err
+    );
+    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    fs::rename(dir.path("d/hard"), dir.path("d/other")).unwrap();
+    let made = dir.ok("index -o ix");
+    assert!(
+        made.err.contains("3 files, 0 new or changed, 1 renamed, "),
+        "{}",
+        made.err
+    );
+    assert_eq!(which(&dir, "ix needle"), ["d/log", "d/other", "d/soft"]);
+}

@@ -207,6 +207,51 @@ fn bombs_cost_little_and_are_candidates() {
 }
 
 #[cfg(unix)]
+/// A mark at the beginning of a file is not text. DuckDB and pandas keep any other.
+#[test]
+fn a_value_may_begin_with_a_mark() {
+    let dir = Sandbox::new();
+    dir.write(
+        "a.csv",
+        "\u{feff}id,x\n\u{feff}one,1\ntwo,2\n\u{feff}three,3\n",
+    );
+    dir.write("b.tsv", "\u{feff}one\t1\n\u{feff}three\t3\n");
+    dir.ok("index -q -o csv -p 1e-6 --key csv:id a.csv");
+    dir.ok("index -q -o tsv -p 1e-6 --key tsv:1 b.tsv");
+    for (index, plain, marked) in [
+        ("csv", ["two"], ["one", "three"]),
+        ("tsv", ["one"], ["three", "three"]),
+    ] {
+        for key in plain {
+            assert_eq!(
+                which(&dir, &format!("{index} {key}")).len(),
+                1,
+                "{index} {key}"
+            );
+            assert_eq!(dir.ok(&format!("grep -c {index} {key}")).code, 0);
+        }
+        for key in marked {
+            assert_eq!(
+                dir.run(&format!("which {index} {key}")).code,
+                1,
+                "{index} {key}"
+            );
+            assert_eq!(
+                dir.run(&format!("grep {index} {key}")).code,
+                1,
+                "{index} {key}"
+            );
+            let key = format!("\u{feff}{key}");
+            assert_eq!(
+                which(&dir, &format!("{index} {key}")).len(),
+                1,
+                "{index} {key}"
+            );
+            assert!(dir.ok(&format!("grep {index} {key}")).text().contains(&key));
+        }
+    }
+}
+
 fn lines_of(ran: &common::Ran) -> Vec<&str> {
     ran.text().lines().collect()
 }

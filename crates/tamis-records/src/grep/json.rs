@@ -4,7 +4,7 @@ use super::found::Found;
 use super::printer::Line;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -107,6 +107,21 @@ pub fn write_summary(out: &mut dyn Write, total: &Found, elapsed: Duration) -> i
 
 fn human(elapsed: Duration) -> String {
     format!("{:.6}s", elapsed.as_secs_f64())
+}
+
+/// Bytes as JSON: a string of what is UTF-8, else what ripgrep makes of such bytes.
+///
+/// ```
+/// use tamis_records::grep::json_text;
+///
+/// assert_eq!(json_text("naïve".as_bytes()).to_string(), "\"naïve\"");
+/// assert_eq!(json_text(b"na\xEFve").to_string(), r#"{"bytes":"bmHvdmU="}"#);
+/// ```
+pub fn json_text(bytes: &[u8]) -> Value {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => json!({ "bytes": STANDARD.encode(bytes) }),
+    }
 }
 
 /// Valid UTF-8 as it is, other bytes in base64.

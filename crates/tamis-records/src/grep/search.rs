@@ -22,9 +22,7 @@ use std::time::Instant;
 pub struct Search<'o> {
     matcher: Matcher,
     options: &'o Options,
-    /// For text from the beginning of a file: UTF-16 is recognised by its byte-order mark, that of UTF-8 is dropped.
-    from_beginning: Searcher,
-    from_within: Searcher,
+    searcher: Searcher,
     buffer: Vec<u8>,
     matches: Vec<Match>,
 }
@@ -37,13 +35,14 @@ impl<'o> Search<'o> {
             .invert_match(options.invert)
             .line_number(options.prints_lines() && options.line_number)
             .before_context(options.context().0)
-            .after_context(options.context().1);
+            .after_context(options.context().1)
+            // A mark that is still there stands behind the file's own, and is text.
+            .bom_sniffing(false);
         Self {
             // A clone shares the compiled patterns, not the caches that threads would wait for.
             matcher: matcher.clone(),
             options,
-            from_beginning: searcher.build(),
-            from_within: searcher.bom_sniffing(false).build(),
+            searcher: searcher.build(),
             buffer: Vec::new(),
             matches: Vec::new(),
         }
@@ -86,7 +85,6 @@ impl<'o> Search<'o> {
             has_lines: false,
             done: &done,
         };
-        let mut mark = 0;
         let mut next = stretches.next().transpose();
         let searched = loop {
             let stretch = match next {
@@ -94,12 +92,9 @@ impl<'o> Search<'o> {
                 Ok(_) => break Ok(()),
                 Err(error) => break Err(error),
             };
-            report.offset = stretch.offset.saturating_sub(mark);
+            report.offset = stretch.offset;
             report.line = stretch.line;
-            let searcher = match stretch.offset {
-                0 => &mut self.from_beginning,
-                _ => &mut self.from_within,
-            };
+            let searcher = &mut self.searcher;
             if let Some(filter) = &mut filter {
                 filter.begin(stretch.offset);
             }
@@ -116,7 +111,6 @@ impl<'o> Search<'o> {
                     searcher.search_reader(filtered, &mut run, &mut report)
                 }
             };
-            mark = mark.max(run.mark());
             report.gap = true;
             next = searched.map(|()| after_gap);
         };

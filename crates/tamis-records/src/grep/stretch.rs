@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 
-/// A part of a file's text, from the beginning of a line.
+/// A part of a file's text, from the beginning of a line. Text is what [`TextReader`](crate::input::TextReader) reads:
+/// UTF-8, or whatever the bytes are, without a byte-order mark.
 pub struct Stretch<'a> {
-    /// The bytes of text before it. A byte-order mark counts.
+    /// The bytes of text before it.
     pub offset: u64,
     /// The lines before it.
     pub line: u64,
@@ -19,17 +20,12 @@ pub(super) struct Run<'a, 'r, I> {
     text: Box<dyn Read + 'a>,
     /// Where in the file's text the next byte is from.
     position: u64,
-    /// The first bytes of the file, if the run begins there.
-    head: Vec<u8>,
-    begin: u64,
     /// The stretch after a gap.
     next: &'r mut Option<Stretch<'a>>,
     ended: bool,
     /// No more is wanted.
     done: &'r Cell<bool>,
 }
-
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
     /// A run that begins with `first`; leaves the first stretch of the run after it in `next`.
@@ -43,20 +39,9 @@ impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
             stretches,
             text: first.text,
             position: first.offset,
-            head: Vec::new(),
-            begin: first.offset,
             next,
             ended: false,
             done,
-        }
-    }
-
-    /// The bytes of a UTF-8 byte-order mark that was read. ripgrep doesn't count them.
-    pub(super) fn mark(&self) -> u64 {
-        if self.head == UTF8_MARK {
-            UTF8_MARK.len() as u64
-        } else {
-            0
         }
     }
 }
@@ -69,12 +54,7 @@ impl<'a, I: Iterator<Item = io::Result<Stretch<'a>>>> Read for Run<'a, '_, I> {
                 read => read?,
             };
             if read > 0 {
-                let offset = self.position;
                 self.position += read as u64;
-                if self.begin == 0 && offset < UTF8_MARK.len() as u64 {
-                    let missing = UTF8_MARK.len() - self.head.len();
-                    self.head.extend_from_slice(&buffer[..read.min(missing)]);
-                }
                 return Ok(read);
             }
             match self.stretches.next().transpose()? {

@@ -107,7 +107,8 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
 pub(crate) fn text(random: &mut Random) -> Vec<u8> {
     let mut text = Vec::new();
     if random.one_in(40) {
-        text.extend_from_slice(b"\xef\xbb\xbf");
+        // The second is text.
+        text.extend_from_slice(&b"\xef\xbb\xbf\xef\xbb\xbf"[..random.one_of(&[3, 6])]);
     }
     // Some are larger than the searcher's buffer.
     let lines = if random.one_in(25) {

@@ -5,10 +5,12 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 use std::time::Duration;
 use tamis_records::grep::{
     Found, LineFilter, Matcher, Options, Print, Search, Stretch, write_summary,
 };
+use tamis_records::input::TextReader;
 use tamis_records::patterns::Patterns;
 
 pub(crate) fn rg(folder: &Path, arguments: &[String], file: &str) -> Output {
@@ -57,6 +59,14 @@ impl Read for Trickle<'_> {
         let size = buffer.len().min(self.1);
         self.0.read(&mut buffer[..size])
     }
+}
+
+/// The text of a file, as its stretches have it.
+pub(crate) fn without_mark(path: &Path) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut reader = TextReader::open(path, &Arc::default()).unwrap();
+    reader.read_to_end(&mut text).unwrap();
+    text
 }
 
 /// A part of a text, as a stretch of it.
