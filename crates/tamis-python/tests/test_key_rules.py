@@ -196,3 +196,16 @@ def test_secrets():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.dumps(tamis.Filter(100))
+
+
+def test_keys_of_several_columns_in_redis(command, server):
+    place = f"redis://{server}/0/pairs"
+    command("create", place, "-n", "1000", "-p", "1e-9", "--values", "2")
+    with tamis.connect(place) as pairs:
+        assert pairs.add(("Ada", "1")) and pairs.contains_many([("Ada", "1"), ("Ada", "2")]) == [True, False]
+        for use in (pairs.add, pairs.__contains__, lambda key: pairs.add_many([key])):
+            with pytest.raises(tamis.KeyTypeError, match="key: expected a tuple of 2 values"):
+                use("Ada")
+        assert len(tamis.dedup(pd.DataFrame({"name": ["Ada", "Bob"], "day": ["1", "2"]}), filter=pairs)) == 1
+        assert command("check", "--csv", "1,2", "--no-header", place, input=b"Ada,1\nBob,2\nBob,1\n") == b"Ada,1\nBob,2\n"
+        pairs.delete()
