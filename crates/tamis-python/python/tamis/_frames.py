@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from ._tamis import RedisFilter
-    from ._window import Window
 
 __all__ = ["add_rows", "dedup", "isin", "not_seen"]
 
@@ -131,6 +130,7 @@ def dedup(
     [1, 2, 3]
     """
     lazy = library_of(frame) == "polars" and is_a(frame, "LazyFrame")
+    judge: Filter | RedisFilter
     wish: dict[str, Any] = {"within": within, "quiet": quiet, "last": last, "n": n, "p": p}
     if filter is None:
         # That of a lazy frame is made once there are rows; what is wrong with it is said now.
@@ -168,8 +168,8 @@ def row_count(frame: Any) -> int | None:
 
 def filter_for(
     rows: int | None, within: Any, quiet: Any, last: int | None, n: int | None, p: float | None
-) -> Filter | Window:
-    """A filter or a window for the rows of a frame."""
+) -> Filter:
+    """A filter for the rows of a frame, or a window."""
     from ._window import Window
 
     window = within is not None or quiet is not None or last is not None
