@@ -64,6 +64,12 @@ def main():
     keys = (lambda: shared) if args.warm else (lambda: text.split("\n"))
     column = pyarrow.array(shared)
     numbers = [i * 1_000_003 for i in range(n)]
+    short = "\n".join(f"key-{i:016}" for i in range(n))
+    kinds = {
+        "short str": lambda: short.split("\n"),
+        "bytes": lambda: text.encode().split(b"\n"),
+        "int": lambda: [i * 1_000_003 for i in range(n)],
+    }
 
     makers = {
         "tamis": lambda: tamis.Filter(n, P),
@@ -83,6 +89,11 @@ def main():
             record("add, loop", who, measured(cpu, add_loop, filters[who], keys()))
         for who, filter in filters.items():
             record("in, loop", who, measured(cpu, in_loop, filter, keys()))
+        for name, made in kinds.items():
+            for who, make in makers.items():
+                filter = make()
+                record(f"add, loop of {name}", who, measured(cpu, add_loop, filter, made()))
+                record(f"in, loop of {name}", who, measured(cpu, in_loop, filter, made()))
         for who, make in makers.items():
             seconds = measured(cpu, make().update, keys())
             record("update, list", who, seconds)

@@ -125,6 +125,7 @@ impl<'a> KeyColumn<'a> {
     ) -> Result<(), NoKeys> {
         hashes.clear();
         rows.clear();
+        self.check_values(hasher.rule())?;
         match &self.values {
             Values::Nulls => return Ok(()),
             Values::Dictionary(indices, dictionary) if !dictionary.hashes.is_empty() => {
@@ -158,6 +159,16 @@ impl<'a> KeyColumn<'a> {
         );
         let rows = rows.iter().map(|row| row + start);
         self.values.hash_rows(hasher, rows, hashes)
+    }
+
+    /// Refuses rows of another number of values than the filter's keys have: it would deny all it holds.
+    fn check_values(&self, rule: &KeyRule) -> Result<(), NoKeys> {
+        match (rule.values(), self.values.in_a_row()) {
+            (wanted @ 2.., Some(values)) if values != wanted => Err(NoKeys::of_type(format!(
+                "keys: expected {wanted} values in a row, as all keys of this filter have, got {values}"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Hashes rows one by one, since some of them may be no keys.
@@ -260,6 +271,17 @@ impl<'a> KeyColumn<'a> {
 }
 
 impl Values<'_> {
+    /// How many values a row has, if that is known here.
+    fn in_a_row(&self) -> Option<usize> {
+        match self {
+            Self::Nulls | Self::Encoded(..) => None,
+            Self::Tuple(columns) => Some(columns.len()),
+            Self::Parts(_, parts) => parts.iter().find_map(|part| part.values.in_a_row()),
+            Self::Dictionary(_, dictionary) => dictionary.values.values.in_a_row(),
+            _ => Some(1),
+        }
+    }
+
     /// Whether all rows but the nulls have a key, which lies there as it is
     /// hashed, or nearly.
     fn is_plain(&self) -> bool {

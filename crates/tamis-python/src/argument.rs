@@ -105,7 +105,7 @@ macro_rules! arguments {
 arguments! {
     allow_stale bits both delete finished format generations grow hash hashes ignore_case key_file keyed keys kind last location
     max_lag memory module n name overwrite p path remember retry_for seconds seed size temp_dir
-    text timeout tls_ca tls_cert tls_key url verify wait_replicas
+    text timeout tls_ca tls_cert tls_key url values verify wait_replicas
 }
 
 /// A number of threads, 0 for one a core.

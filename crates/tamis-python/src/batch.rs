@@ -204,6 +204,7 @@ impl Batch<'_> {
         hashed: &mut Hashed,
     ) -> Result<()> {
         let py = keys.py();
+        let one_value = self.hasher.rule().values() == 1;
         let mut next = range.start;
         while next < range.end {
             let mut items = [std::ptr::null_mut(); 16];
@@ -225,7 +226,7 @@ impl Batch<'_> {
                 // SAFETY: no such code has run since the list gave the pointer,
                 // so the object is alive; from here on the reference keeps it.
                 let object = unsafe { Bound::from_borrowed_ptr(py, *item) };
-                if let Some(hash) = key::plain(&self.hasher, &object) {
+                if one_value && let Some(hash) = key::plain(&self.hasher, &object) {
                     hashed.hashes.push(hash);
                     continue;
                 }

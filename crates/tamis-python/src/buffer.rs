@@ -3,8 +3,10 @@
 //! It is part of the limited API from 3.11 on only, but in every CPython since
 //! 3.9 as it is there.
 
+use crate::interrupt;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::ffi::{c_char, c_int, c_void};
 
 #[repr(C)]
@@ -44,6 +46,39 @@ pub(crate) unsafe fn share(
     unsafe {
         (*view).obj = std::ptr::null_mut();
         Ok(PyObject_GetBuffer(object?.as_ptr(), view, flags))
+    }
+}
+
+/// The bytes as Python's. They are copied without the GIL: those of a large filter take seconds, in which Ctrl-C is
+/// heard.
+pub(crate) fn bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Bound<'_, PyBytes>> {
+    // SAFETY: a new reference or an exception.
+    let object = unsafe {
+        let len = bytes.len() as ffi::Py_ssize_t;
+        let object = ffi::PyBytes_FromStringAndSize(std::ptr::null(), len);
+        Bound::from_owned_ptr_or_err(py, object)?
+    };
+    let object: Py<PyBytes> = object.cast_into()?.unbind();
+    // SAFETY: the object is a `bytes`.
+    let start = Start(unsafe { ffi::PyBytes_AsString(object.as_ptr()) });
+    let object = interrupt::if_large(py, bytes.len() as u64, move || {
+        // SAFETY: there is room for so many bytes, nobody else has the object yet, and it is kept until the end.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.get().cast(), bytes.len()) };
+        object
+    })?;
+    Ok(object.into_bound(py))
+}
+
+/// Where the bytes of an object are.
+struct Start(*mut c_char);
+
+// SAFETY: an address; whoever uses it says why that is right.
+unsafe impl Send for Start {}
+
+impl Start {
+    /// As a method, so that a closure takes all of it along.
+    fn get(&self) -> *mut c_char {
+        self.0
     }
 }
 

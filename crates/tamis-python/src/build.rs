@@ -36,10 +36,10 @@ use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
 /// ``kind="ribbon"`` is the smallest and takes longer to ask. ``memory`` bounds
 /// the bytes that building takes, about; the rest goes to files in
 /// ``temp_dir``. ``threads`` is 0 for one a core; ``progress`` is that of
-/// `Filter.add_many`. The hash, ``ignore_case`` and ``url``
-/// are those of `Filter`.
+/// `Filter.add_many`. The hash, ``ignore_case``, ``url`` and ``values`` are those
+/// of `Filter`.
 #[pyfunction]
-#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, memory=None, temp_dir=None, threads=0, progress=None))]
+#[pyo3(signature = (keys, p=0.01, *, allow=None, both=None, kind=None, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, values=1, memory=None, temp_dir=None, threads=0, progress=None))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -56,6 +56,7 @@ pub(crate) fn build<'py>(
     #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
     #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
     #[pyo3(from_py_with = argument::url)] url: bool,
+    #[pyo3(from_py_with = argument::values)] values: usize,
     #[pyo3(from_py_with = argument::memory)] memory: Option<Count>,
     #[pyo3(from_py_with = argument::temp_dir)] temp_dir: Option<PathBuf>,
     #[pyo3(from_py_with = argument::threads)] threads: usize,
@@ -82,7 +83,7 @@ pub(crate) fn build<'py>(
             )));
         }
     };
-    let rule = options::rule(ignore_case, url);
+    let rule = options::rule_of(ignore_case, url, values)?;
     let hasher = options::hasher(seed, keyed, key, key_file, rule)?;
     let mut list = ListBuilder::with_hasher(kind, p, hasher)?
         .threads(options::threads(threads))

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyIterator};
 
 /// The key that a filter's `hash_func` makes of an object. An integer may have
-/// up to 128 bits, as those of other filters' functions have: beyond the range
-/// of integer keys it is its 16 little-endian bytes.
+/// up to 128 bits, signed or not, as digests have: beyond the range of integer
+/// keys it is its 16 little-endian bytes, in two's complement.
 pub(crate) fn made_by<'py>(
     function: &Py<PyAny>,
     object: &Bound<'py, PyAny>,
@@ -18,11 +18,12 @@ pub(crate) fn made_by<'py>(
     if plain || !key.is_instance_of::<PyInt>() {
         return Ok(key);
     }
-    match key.extract::<i128>() {
-        Ok(wide) => Ok(PyBytes::new(py, &wide.to_le_bytes()).into_any()),
+    let wide = key.extract::<i128>().map(i128::to_le_bytes);
+    match wide.or_else(|_| key.extract::<u128>().map(u128::to_le_bytes)) {
+        Ok(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
         Err(_) => Err(Failure::Own(
             "KeyRangeError",
-            "hash_func: expected an int from -2**127 to 2**127-1, got a larger one; return \
+            "hash_func: expected an int from -2**127 to 2**128-1, got a larger one; return \
              bytes instead"
                 .into(),
         )),

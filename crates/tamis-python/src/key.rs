@@ -2,6 +2,7 @@
 
 use crate::encoded::{Encoded, Value};
 use crate::error::{Failure, Result};
+use crate::json::{self, Json};
 use crate::key_hash::KeyHash;
 use crate::moment;
 use crate::numpy;
@@ -20,17 +21,15 @@ use tamis_python_core::text;
 /// The hash of the key that an object is.
 #[inline(always)] // the answer would go through memory
 pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
-    if let Some(bytes) = utf8(object) {
-        return Ok(hasher.hash(bytes));
-    }
-    if let Some(bytes) = exact_integer(object) {
-        return Ok(hasher.hash_exact(&bytes));
+    if hasher.rule().values() == 1
+        && let Some(hash) = plain(hasher, object)
+    {
+        return Ok(hash);
     }
     hash_other(hasher, object)
 }
 
-/// [`hash`] for other objects than `str`, and for a `str` without UTF-8. May run
-/// Python code.
+/// [`hash`] for what is not [`plain`]. May run Python code.
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
@@ -64,16 +63,39 @@ pub(crate) fn encode<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<
     match value(rule, object)? {
         Value::Key(key) => Ok(key),
         Value::Missing if object.is_none() => Err(no_key(object)),
-        Value::Missing => Err(Failure::no_key(format!(
-            "key: expected a value, got {}, which stands for none and equals nothing, not even \
-             itself; leave it out, or pass None inside a tuple",
-            object.str()?
-        ))),
+        Value::Missing => Err(missing(object)?),
     }
+}
+
+fn missing(object: &Bound<'_, PyAny>) -> PyResult<Failure> {
+    Ok(Failure::no_key(format!(
+        "key: expected a value, got {}, which stands for none and equals nothing, not even \
+         itself; leave it out, or pass None inside a tuple",
+        object.str()?
+    )))
 }
 
 /// [`encode`] for an object of a column, where some stand for nothing.
 pub(crate) fn value<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
+    let value = part(rule, object)?;
+    let values = match object.cast::<PyTuple>() {
+        Ok(tuple) => tuple.len(),
+        Err(_) => 1,
+    };
+    match (rule.values(), &value) {
+        (wanted @ 2.., Value::Key(_)) if values != wanted => Err(Failure::no_key(format!(
+            "key: expected a tuple of {wanted} values, as all keys of this filter are, got {}",
+            match values {
+                1 => type_name(object),
+                values => format!("a tuple of {values}"),
+            }
+        ))),
+        _ => Ok(value),
+    }
+}
+
+/// [`value`] for an object on its own, or for one in a tuple.
+fn part<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     let exact = |bytes: Vec<u8>| Ok(Value::Key(Encoded::Exact(bytes)));
     let py = object.py();
     if let Ok(bytes) = object.cast::<PyBytes>() {
@@ -113,6 +135,9 @@ pub(crate) fn value<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<V
     }
     if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
         return Ok(Value::Key(Encoded::Text(bytes_of(object)?)));
+    }
+    if let Ok(json) = object.cast::<Json>() {
+        return json.get().key(py).map(Value::Key);
     }
     if let Some(value) = moment::value(object)? {
         return Ok(value);
@@ -183,10 +208,16 @@ fn append_tuple(
             let mut inner = Vec::new();
             append_tuple(rule, values, depth - 1, &mut inner)?;
             KeyRule::EXACT.append_part(&inner, bytes);
+        } else if value
+            .cast::<Json>()
+            .is_ok_and(|json| json.get().is_absent())
+        {
+            bytes.extend_from_slice(&json::ABSENT);
         } else {
-            match encode(rule, &value)? {
-                Encoded::Text(text) => rule.append_part(text.as_bytes(), bytes),
-                Encoded::Exact(number) => KeyRule::EXACT.append_part(&number, bytes),
+            match part(rule, &value)? {
+                Value::Key(Encoded::Text(text)) => rule.append_part(text.as_bytes(), bytes),
+                Value::Key(Encoded::Exact(number)) => KeyRule::EXACT.append_part(&number, bytes),
+                Value::Missing => return Err(missing(&value)?),
             };
         }
     }
@@ -310,29 +341,46 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     }
 }
 
-/// [`utf8`] of a `str` itself, not of a class made from it.
-#[inline(always)]
-pub(crate) fn exact_utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
+/// The hash of a `str`, `bytes` or `int` itself, or of a `float`, as the one value
+/// of a key; found without running Python code.
+#[inline(always)] // the answer would go through memory
+pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
     // SAFETY: the object is alive, and the type is only compared.
-    let exact = unsafe { ffi::Py_TYPE(object.as_ptr()) == &raw mut ffi::PyUnicode_Type };
-    if exact { utf8(object) } else { None }
+    let class = unsafe { ffi::Py_TYPE(object.as_ptr()) };
+    let bytes = if class == &raw mut ffi::PyUnicode_Type {
+        utf8(object)?
+    } else if class == &raw mut ffi::PyBytes_Type {
+        // SAFETY: the object is a `bytes`.
+        unsafe { bytes_in_place(object) }
+    } else if let Some(bytes) = exact_integer(object) {
+        return Some(hasher.hash_exact(&bytes));
+    } else {
+        return plain_other(hasher, object);
+    };
+    Some(hasher.hash(bytes))
 }
 
-/// The hash of a `str`, `bytes`, `int` or `float` itself, found without running
-/// Python code.
-#[inline]
-pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
-    if let Some(bytes) = utf8(object) {
-        return Some(hasher.hash(bytes));
+#[inline(never)]
+fn plain_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
+    match object.cast_exact::<PyFloat>() {
+        Ok(number) => float::hash(hasher, number.value()),
+        // A class made from `str`.
+        Err(_) => utf8(object).map(|bytes| hasher.hash(bytes)),
     }
-    if let Some(bytes) = exact_integer(object) {
-        return Some(hasher.hash_exact(&bytes));
+}
+
+/// The bytes of a `bytes`.
+///
+/// # Safety
+/// The object is one.
+#[inline(always)]
+unsafe fn bytes_in_place<'a>(object: &'a Bound<'_, PyAny>) -> &'a [u8] {
+    let object = object.as_ptr();
+    // SAFETY: the caller's promise; its bytes never change, and it is borrowed for 'a.
+    unsafe {
+        let start = ffi::PyBytes_AsString(object).cast();
+        std::slice::from_raw_parts(start, ffi::PyBytes_Size(object) as usize)
     }
-    if let Ok(number) = object.cast_exact::<PyFloat>() {
-        return float::hash(hasher, number.value());
-    }
-    let bytes = object.cast_exact::<PyBytes>();
-    bytes.ok().map(|bytes| hasher.hash(bytes.as_bytes()))
 }
 
 /// The python3.dll of Windows has the limited API and no more, so texts are

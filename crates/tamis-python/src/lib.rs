@@ -15,6 +15,7 @@ mod fork;
 mod guard;
 mod hash_func;
 mod interrupt;
+mod json;
 mod key;
 mod key_hash;
 mod lock;
@@ -48,6 +49,8 @@ mod _tamis {
     use crate::foreign::{ForeignFilter, open_foreign};
     #[pymodule_export]
     use crate::guard::Guard;
+    #[pymodule_export]
+    use crate::json::Json;
     #[pymodule_export]
     use crate::key_hash::KeyHash;
     #[pymodule_export]

@@ -251,6 +251,15 @@ fn given_secret(
 }
 
 /// Which differences between keys that are text don't count.
+/// [`rule`] for keys that are tuples of so many values.
+pub(crate) fn rule_of(ignore_case: bool, url: bool, values: usize) -> Result<KeyRule> {
+    rule(ignore_case, url).of_values(values).ok_or_else(|| {
+        Failure::parameter(format!(
+            "values: expected 1, or 2 to 255 for keys that are tuples of so many, got {values}"
+        ))
+    })
+}
+
 pub(crate) fn rule(ignore_case: bool, url: bool) -> KeyRule {
     let mut rule = KeyRule::EXACT;
     if ignore_case {
@@ -260,20 +269,6 @@ pub(crate) fn rule(ignore_case: bool, url: bool) -> KeyRule {
         rule = rule.url();
     }
     rule
-}
-
-/// Refuses a filter whose keys are several values, as columns of a table are:
-/// asked for one value, it would deny all it holds.
-pub(crate) fn one_value(hasher: &Hasher) -> Result<()> {
-    match hasher.rule().values() {
-        1 => Ok(()),
-        values => Err(Failure::Own(
-            "UnableError",
-            format!(
-                "a key of this filter is {values} values joined; ask it by `tamis check --csv`"
-            ),
-        )),
-    }
 }
 
 /// How to open a filter with the secret, if one is given.

@@ -207,9 +207,6 @@ impl RedisFilter {
     /// The filter, if its keys are made by the rule that is asked for.
     fn of(location: Location, filter: tamis_redis::RedisFilter, asked: &KeyRule) -> Result<Self> {
         let hasher = filter.hasher().copied();
-        if let Some(hasher) = &hasher {
-            options::one_value(hasher)?;
-        }
         let has = hasher.as_ref().map_or(&KeyRule::EXACT, Hasher::rule);
         let case = asked.ignores_case() && !has.ignores_case();
         if case || (asked.normalises_urls() && !has.normalises_urls()) {

@@ -61,9 +61,14 @@ impl Rows {
         // Said before the columns are looked at.
         judge.counted(py)?;
         let hasher = judge.hasher();
+        // Of several columns, each has one of the values.
+        let rule = match columns.len() {
+            1 => *hasher.rule(),
+            _ => hasher.rule().of_values(1).unwrap_or_default(),
+        };
         let mut held = Vec::with_capacity(columns.len());
         for column in columns {
-            held.push(Held::of(hasher.rule(), &column)?);
+            held.push(Held::of(&rule, &column)?);
         }
         let mut parts = Vec::with_capacity(held.len());
         for held in &mut held {

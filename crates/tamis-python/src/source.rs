@@ -172,11 +172,11 @@ impl<'py> Held<'py> {
         for object in objects.try_iter()? {
             let object = object?;
             let value = match key::utf8(&object) {
-                Some(text) => {
+                Some(text) if rule.values() == 1 => {
                     rule.append(text, &mut bytes);
                     None
                 }
-                None => Some(key::value(rule, &object)?),
+                _ => Some(key::value(rule, &object)?),
             };
             missing.push(matches!(value, Some(Value::Missing)));
             match &value {

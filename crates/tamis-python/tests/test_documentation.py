@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+import mypy.defaults
 import pytest
 
 import tamis
@@ -119,6 +120,44 @@ def test_the_stubs_are_the_modules(tmp_path):
     command += ["--allowlist", str(allowed)] if absent else []
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+SUPPORTED = re.findall(r"Python :: (3\.\d+)", (ROOT / "crates/tamis-python/pyproject.toml").read_text())
+# mypy leaves versions behind sooner than we do.
+CHECKERS = [("mypy", v) for v in SUPPORTED if tuple(map(int, v.split("."))) >= mypy.defaults.PYTHON3_VERSION_MIN]
+CHECKERS += [("pyright", version) for version in SUPPORTED]
+
+
+@pytest.mark.parametrize("checker,version", CHECKERS)
+def test_the_stubs_are_right_at_every_version(checker, version, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import pybloomfilter
+import tamis
+
+seen = tamis.Filter(1000, values=2, hash_func=repr)
+other: tamis.Filter = seen.copy() | seen
+seen.update(other, ["text"], [b"bytes"])
+seen.intersection_update(other, ["text"])
+again: tamis.Filter = tamis.Filter.load_bytes(other.save_bytes())
+with tamis.Filter.open("seen.tamis") as opened:
+    found: bool = (tamis.Json(3), tamis.Json()) in opened
+seen |= other
+window: tamis.Window = tamis.Window(10, within="1h").copy()
+old: pybloomfilter.BloomFilter = pybloomfilter.BloomFilter(10, 0.1).copy("old.bloom")
+"""
+    )
+    options = {
+        "mypy": ["--strict", "--python-version", version, "--cache-dir", str(tmp_path)],
+        "pyright": ["--pythonversion", version, "--pythonpath", sys.executable],
+    }
+    check = [sys.executable, "-m", checker, *options[checker], str(program)]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    program.write_text("import tamis\nseen: str = tamis.Filter(10).copy()\n")
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 1 and "Filter" in done.stdout, done.stdout + done.stderr
 
 
 def test_the_stubs_type_a_program(tmp_path):

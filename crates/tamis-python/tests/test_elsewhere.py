@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import pathlib
 import sys
 from multiprocessing.shared_memory import SharedMemory
 
@@ -147,6 +148,22 @@ def test_lines_that_end_early():
         list(tamis.lines("nowhere"))
     with pytest.raises(tamis.ArgumentTypeError, match="path"):
         list(tamis.lines(5))
+    # Text has been decoded already, and its line ends may be others.
+    pathlib.Path("keys.txt").write_text("a\nb\n")
+    with open("keys.txt") as file:
+        for text in (io.StringIO("a"), io.StringIO(), file):
+            with pytest.raises(tamis.ArgumentTypeError, match='path: expected a path, or a file of bytes, open with "rb"'):
+                list(tamis.lines(text))
+        assert list(tamis.lines(file.buffer)) == [b"a", b"b"]
+
+    class OnlyRead:
+        def read(self, size=-1):
+            return b""
+
+    with pytest.raises(tamis.ArgumentTypeError, match="a file of bytes.*got .*OnlyRead"):
+        list(tamis.lines(OnlyRead()))
+    marked = io.BytesIO(b"\xef\xbb\xbfa\n\xef\xbb\xbfb")
+    assert list(tamis.lines(marked)) == [b"a", b"\xef\xbb\xbfb"], "a mark is one at the start alone"
     assert list(tamis.lines(io.BytesIO())) == [] and list(tamis.lines(io.BytesIO(b"\n"))) == [b""]
 
 
@@ -163,6 +180,9 @@ WRONG = [
     (lambda: tamis.Filter(10, delete="yes"), "delete"),
     (lambda: tamis.Filter(10, seed=1.5), "seed"),
     (lambda: tamis.Filter(10, key_file=5), "key_file"),
+    (lambda: tamis.Filter(10, values=0), "values"),
+    (lambda: tamis.Filter(10, values=256), "values"),
+    (lambda: tamis.Filter(10, values="2"), "values"),
     (lambda: tamis.Filter(10).update(["a"], threads=-1), "threads"),
     (lambda: tamis.Filter(10).add_many(["a"], threads="2"), "threads"),
     (lambda: tamis.Filter(10).contains_many(["a"], threads=-1), "threads"),

@@ -129,7 +129,7 @@ def test_mistakes_are_said():
     for wrong in ([1], "a", None, pl.Series([1]), pd.Series([1]), pa.array([1])):
         with pytest.raises(tamis.ArgumentTypeError, match="frame: expected"):
             tamis.dedup(wrong, "url", filter=seen())
-    with pytest.raises(TypeError):
+    with pytest.raises(tamis.ArgumentTypeError, match="filter: expected a Filter or a RedisFilter; or p, within"):
         tamis.dedup(frame, "url")
     with pytest.raises(tamis.ArgumentTypeError, match="filter: expected a Filter"):
         tamis.dedup(frame, filter=5)
@@ -252,7 +252,7 @@ def test_columns_whose_parts_end_elsewhere():
     assert tamis.dedup(dictionary, filter=f).num_rows == 1 and ("y", 1) in f
 
 
-def test_readers_and_lazy_frames_batch_by_batch():
+def test_readers_batch_by_batch():
     batches = [pa.record_batch({"a": [f"k{i % 7}" for i in range(n, n + 5)]}) for n in range(0, 50, 5)]
     taken = []
 
@@ -269,15 +269,78 @@ def test_readers_and_lazy_frames_batch_by_batch():
     with pytest.raises(tamis.ParameterError, match="subset"):
         tamis.dedup(pa.RecordBatchReader.from_batches(batches[0].schema, batches), "b", filter=f)
 
-    lazy = pl.LazyFrame({"a": [i % 1000 for i in range(100_000)], "b": list(range(100_000))})
-    for engine in ("in-memory", "streaming"):
-        f = seen()
-        left = tamis.dedup(lazy, "a", filter=f)
+    with pytest.raises(tamis.ParameterError, match="n: expected how many keys"):
+        tamis.dedup(pa.RecordBatchReader.from_batches(batches[0].schema, batches), "a", p=1e-9)
+    reader = tamis.dedup(pa.RecordBatchReader.from_batches(batches[0].schema, batches), "a", n=7, p=1e-9)
+    assert reader.read_all().num_rows == 7
+
+
+def shuffled(count, keys):
+    random.seed(7)
+    return pl.DataFrame({"a": [random.randrange(keys) for _ in range(count)], "b": range(count)})
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_lazy_frames_whatever_the_engine(engine):
+    """The streaming engine hands batches over in any order, several at a time, and no more of them than it needs."""
+    frame = shuffled(400_000, 100_000)
+    first = frame.unique("a", keep="first", maintain_order=True)
+    for _ in range(3):
+        f = tamis.Filter(100_000, 1e-12)
+        left = tamis.dedup(frame.lazy().filter(pl.col("b") >= 0), "a", filter=f)
         assert isinstance(left, pl.LazyFrame) and len(f) == 0
-        collected = left.filter(pl.col("a") < 10).select("a").collect(engine=engine)
-        assert sorted(collected["a"].to_list()) == list(range(10)) and len(f) == 1000, engine
+        assert left.collect(engine=engine).equals(first) and len(f) == len(first)
+    # What follows changes neither which rows stay nor which keys are added.
+    f = tamis.Filter(100_000, 1e-12)
+    left = tamis.dedup(frame.lazy(), "a", filter=f)
+    few = left.filter(pl.col("a") < 10).select("b").head(3).collect(engine=engine)
+    assert few.equals(first.filter(pl.col("a") < 10).select("b").head(3)) and len(f) == len(first)
     with pytest.raises(tamis.ParameterError, match="subset"):
-        tamis.dedup(lazy, "c", filter=f)
+        tamis.dedup(frame.lazy(), "c", filter=f)
+    # A filter for the call is made anew each time: the frame can be collected again.
+    left = tamis.dedup(frame.lazy(), "a", p=1e-12)
+    assert left.collect(engine=engine).equals(first) and left.collect(engine=engine).equals(first)
+    left.sink_parquet("left.parquet", engine=engine)
+    assert pl.read_parquet("left.parquet").equals(first)
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_dedup_without_a_filter(make):
+    frame = make({"k": ["a", "b", "a", None, None], "row": list(range(5))})
+    for wish in ({"p": 1e-9}, {"n": 10}, {"n": 10, "p": 1e-9}):
+        assert rows(tamis.dedup(frame, "k", **wish)) == [0, 1, 3, 4]
+    assert rows(tamis.dedup(make({"k": np.array([], dtype="U1"), "row": np.array([], dtype="i8")}), "k", p=0.1)) == []
+    with pytest.raises(tamis.ParameterError, match="p"):
+        tamis.dedup(frame, "k", p=2)
+    with pytest.raises(tamis.ParameterError, match="at: expected a Window"):
+        tamis.dedup(frame, "k", p=1e-9, at="row")
+
+
+def test_datasets_of_hugging_face():
+    import datetime as dt
+
+    import datasets
+
+    noon = dt.datetime(2026, 1, 31, 12, tzinfo=dt.timezone.utc)
+    times = [noon + dt.timedelta(hours=hours) for hours in (0, 1, 2, 3, 30)]
+    data = datasets.Dataset.from_dict({"k": ["a", "b", "a", None, "b"], "row": list(range(5)), "at": times})
+    f = seen(["old"])
+    left = tamis.dedup(data, "k", filter=f)
+    assert type(left) is datasets.Dataset and left.features == data.features
+    assert left["row"][:] == [0, 1, 3] and len(f) == 3 and len(tamis.dedup(data, "k", filter=f)) == 1
+    # Rows that were picked, and formats, are those of the dataset.
+    assert tamis.dedup(data.select([4, 2, 0]).with_format("numpy"), "k", p=1e-9)["row"][:].tolist() == [4, 2]
+    assert tamis.dedup(data, ["k", "row"], p=1e-9)["row"][:] == [0, 1, 2, 3, 4]
+    assert len(tamis.dedup(data.select_columns(["k"]), p=1e-9)) == 3
+    assert tamis.dedup(data, "k", at="at", within="24h")["row"][:] == [0, 1, 3, 4]
+    with pytest.raises(tamis.ParameterError, match="subset: expected columns"):
+        tamis.dedup(data, "nothing", p=1e-9)
+    with pytest.raises(tamis.ParameterError, match="at: expected columns"):
+        tamis.dedup(data, "k", at="nothing", within="24h")
+    for other in (datasets.DatasetDict({"train": data}), data.to_iterable_dataset()):
+        for wish in ({"filter": f}, {"p": 0.1}):
+            with pytest.raises(tamis.ArgumentTypeError, match="frame: expected .* a Dataset of datasets, got datasets"):
+                tamis.dedup(other, "k", **wish)
 
 
 def test_a_module_of_the_server_gets_the_keys_that_columns_are(server):

@@ -192,12 +192,27 @@ def whole_filters():
         keys = np.arange(1_000_000 * n)
         return lambda: tamis.build(keys, threads=2)
 
-    yield from (save, load, copy, union, build)
+    def view(n):
+        f = filled(n)
+        return lambda: memoryview(f)
+
+    yield from (save, load, copy, union, build, view)
 
 
 @pytest.mark.parametrize("make", list(whole_filters()), ids=lambda make: make.__name__)
 def test_work_on_a_whole_filter_hears_a_signal(make):
     assert any(heard(make(size), works_in_the_background) for size in SIZES)
+
+
+def test_what_reads_in_the_background_keeps_nobody_from_asking():
+    def asked_meanwhile(size):
+        f, path = tamis.Filter(1000, size=64_000_000 * size), f"large{size}.tamis"
+        # Interrupted, it goes on in the background, and the file is there at its end.
+        was_heard = heard(lambda: f.save(path), works_in_the_background)
+        assert f.nbytes > 0 and f.kind == "blocked" and not f.closed and "key" not in f
+        return was_heard and not os.path.exists(path)
+
+    assert any(map(asked_meanwhile, SIZES))
     while works_in_the_background():
         time.sleep(0.01)
 

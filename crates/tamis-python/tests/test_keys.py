@@ -181,8 +181,16 @@ def test_hash_func_is_asked_and_believed():
     plain = tamis.Filter.from_bytes(bytes(small))
     assert 1 in plain and "a" in plain and 2**63 in plain and -(2**63) in plain
     assert (2**100).to_bytes(16, "little") in plain
-    with pytest.raises(tamis.KeyRangeError, match="hash_func"):
-        small.add(2**127)
+    # Digests are read as unsigned numbers or as signed ones.
+    small.update([2**127, 2**128 - 5, -(2**127)])
+    assert (2**128 - 5).to_bytes(16, "little") in small and -5 not in small
+    plain = tamis.Filter.from_bytes(bytes(small))
+    assert (2**127).to_bytes(16, "little") in plain and (2**128 - 5).to_bytes(16, "little") in plain
+    for beyond in (2**128, -(2**127) - 1):
+        with pytest.raises(tamis.KeyRangeError, match="hash_func: expected an int from -2.*127 to 2.*128-1"):
+            small.add(beyond)
+    unsigned = tamis.Filter(1000, 1e-9, hash_func=lambda key: int.from_bytes(hashlib.md5(key).digest(), "big"))
+    assert all(unsigned.add(b"%d" % i) for i in range(100)) and all(b"%d" % i in unsigned for i in range(100))
     with pytest.raises(tamis.KeyTypeError):
         small.add([])
     with pytest.raises(ZeroDivisionError):

@@ -198,6 +198,23 @@ def test_pickles_with_the_bytes_beside_them():
     assert len(pickle.dumps(f, 5)) > f.nbytes
 
 
+def test_filters_are_updated_with_others_and_with_keys():
+    a, b = of(["left", "both"]), of(["right", "both"])
+    a.update(b, ["third"])
+    assert a.contains_many(["left", "right", "both", "third"]) == [True] * 4
+    a.update(a)
+    a.intersection_update(b, ["right", "else"])
+    assert a.contains_many(["left", "right", "both", "else"]) == [False, True, False, False]
+    with pytest.raises(tamis.UnlikeError):
+        a.update(tamis.Filter(5, 0.1))
+    with pytest.raises(tamis.UnlikeError):
+        a.intersection_update(tamis.Filter(5, 0.1))
+    a.save("a.tamis")
+    with tamis.Filter.open("a.tamis") as read_only, pytest.raises(tamis.ReadOnlyError):
+        read_only.update(b)
+    assert tamis.Filter.load_bytes(b.save_bytes()) == b and b.save_bytes() == bytes(b)
+
+
 def test_old_pickles_are_read():
     f = of(["key"])
 

@@ -126,7 +126,7 @@ def test_a_missing_time_adds_nothing(make):
 def test_bad_arguments():
     frame, window = pd.DataFrame(ROWS), tamis.Window(1000, within="24h")
     for arguments, error, text in (
-        ({}, TypeError, "filter: expected a Filter or a RedisFilter, or within, quiet or last"),
+        ({}, TypeError, "filter: expected a Filter or a RedisFilter; or p, within, quiet or last"),
         ({"filter": window, "within": "24h"}, ValueError, "it has its own"),
         ({"filter": window, "n": 5}, ValueError, "it has its own"),
         ({"filter": tamis.Filter(1000), "at": "time"}, ValueError, "at: expected a Window as the filter"),
@@ -139,8 +139,9 @@ def test_bad_arguments():
         with pytest.raises(error, match=text) as raised:
             tamis.dedup(frame, "key", **arguments)
         assert isinstance(raised.value, tamis.TamisError)
-    with pytest.raises(tamis.ParameterError, match="n: expected how many keys"):
-        tamis.dedup(pl.LazyFrame(ROWS), "key", within="24h")
+    # Now, and not when it is collected.
+    with pytest.raises(tamis.ParameterError, match="above 0"):
+        tamis.dedup(pl.LazyFrame(ROWS), "key", within=0)
     with pytest.raises(tamis.ParameterError, match="at: expected a column of the frame"):
         tamis.dedup(pl.LazyFrame(ROWS), "key", filter=window, at="nothing")
     window.save("window.tamis")
@@ -148,3 +149,20 @@ def test_bad_arguments():
         tamis.dedup(frame, "key", filter=tamis.Window.open("window.tamis"), at="time")
     assert len(window) == 0
     assert rows_of(tamis.dedup(frame.iloc[:0], "key", at="time", within="24h")) == []
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_a_window_over_a_lazy_frame_goes_by_the_order_of_its_rows(engine):
+    count = 200_000
+    frame = pl.DataFrame({"key": [i * 7919 % 30_011 for i in range(count)], "row": range(count)})
+    frame = frame.with_columns(at=pl.lit(NOON) + pl.duration(seconds=pl.col("row")))
+    one_by_one = tamis.Window(count, 1e-12, within="24h")
+    keys = zip(frame["key"], frame["at"])
+    stay = [row for row, (key, at) in enumerate(keys) if one_by_one.add(key, at=at)]
+    assert 30_011 < len(stay) < count
+    left = tamis.dedup(frame.lazy().filter(pl.col("row") >= 0), "key", at="at", within="24h", p=1e-12)
+    for _ in range(2):
+        assert left.collect(engine=engine)["row"].to_list() == stay
+    window = tamis.Window(count, 1e-12, within="24h")
+    left = tamis.dedup(frame.lazy(), "key", at="at", filter=window)
+    assert left.collect(engine=engine)["row"].to_list() == stay and window.latest == one_by_one.latest

@@ -75,7 +75,7 @@ def write(place: Any, data: bytes) -> None:
 
 def lines(path: Any) -> Iterator[bytes]:
     r"""The lines of a file as keys, as the command reads them: without LF or CR LF,
-    and unpacked if the file is gzip, bzip2, xz or zstd. ``path`` is a path, an
+    without a byte order mark at the start, and unpacked if the file is gzip, bzip2, xz or zstd. ``path`` is a path, an
     address that fsspec knows, or a file object of bytes.
 
     >>> import gzip, tamis
@@ -90,7 +90,9 @@ def lines(path: Any) -> Iterator[bytes]:
     """
     try:
         with _opened(path, "rb") as file:
-            for line in _unpacked(file):
+            for number, line in enumerate(_unpacked(file)):
+                if number == 0:
+                    line = line.removeprefix(b"\xef\xbb\xbf")
                 if line.endswith(b"\n"):
                     line = line[:-2] if line.endswith(b"\r\n") else line[:-1]
                 yield line
@@ -107,7 +109,18 @@ def _unpacked(file: Any) -> Any:
     import lzma
 
     if not hasattr(file, "peek"):
-        file = io.BufferedReader(file)
+        try:
+            # An empty read tells bytes from text, whatever the class.
+            text = isinstance(file.read(0), str)
+            file = file if text else io.BufferedReader(file)
+        except (AttributeError, TypeError):
+            got = type(file).__qualname__
+            raise ArgumentTypeError(f'path: expected a path, or a file of bytes, open with "rb", got {got}') from None
+        if text:
+            raise ArgumentTypeError(
+                'path: expected a path, or a file of bytes, open with "rb", got one of text; '
+                "its buffer has the bytes (sys.stdin.buffer), and lines in memory are keys as they are"
+            )
     head = file.peek(6)[:6]
     if head.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=file)

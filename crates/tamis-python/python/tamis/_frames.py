@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, polars and pyarrow: asked, and freed of rows that were seen.
+"""Columns and frames of pandas, polars, pyarrow and datasets: asked, and freed of rows that were seen.
 
 None of these libraries is imported here before the caller has: an object of theirs is what asks for it.
 """
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from ._tamis import RedisFilter
-    from ._window import Window
 
 __all__ = ["add_rows", "dedup", "isin", "not_seen"]
 
@@ -28,7 +27,7 @@ def library_of(value: object) -> str:
     """The library of an object's class, or of one that it is derived from."""
     for base in type(value).__mro__:
         library = base.__module__.partition(".")[0]
-        if library in ("numpy", "pandas", "polars", "pyarrow"):
+        if library in ("datasets", "numpy", "pandas", "polars", "pyarrow"):
             return library
     return type(value).__module__.partition(".")[0]
 
@@ -89,9 +88,9 @@ def dedup(
     n: int | None = None,
     p: float | None = None,
 ) -> _Frame:
-    """The rows of a pandas or polars data frame, or a pyarrow table, whose key is
-    new to the filter, which then knows it: of equal keys in the frame the first
-    row stays.
+    """The rows of a pandas or polars data frame, a pyarrow table or a Hugging Face
+    ``Dataset`` whose key is new to the filter, which then knows it: of equal keys
+    in the frame the first row stays.
 
     ``subset`` names the column that is the key, or several; all of them if it is
     left out. Of several columns the key is the tuple of their values, with None
@@ -99,11 +98,16 @@ def dedup(
     or with nulls in all of several. A NaN is a null here.
 
     About one row in ``1/p`` whose key is new looks as if seen and is dropped, so
-    make the filter with a small ``p``. The filter is a `Filter` or a `RedisFilter`.
-    Keys are added when the result is made: a call that fails has added none.
+    make the filter with a small ``p``. The filter is a `Filter` or a `RedisFilter`;
+    with ``p`` in its place, one is made for this call, of ``n`` keys (as many as
+    there are rows). Keys are added when the result is made: a call that fails has
+    added none.
 
-    Of a lazy frame of polars or a reader of record batches the result is one, too:
-    what it reads is freed of seen rows batch by batch, as it is collected or read.
+    Of a lazy frame of polars or a reader of record batches the result is one, too.
+    A reader is freed of seen rows batch by batch, as it is read. A lazy frame is
+    read as a whole when the result is collected, because polars' streaming engine
+    keeps no order among batches. A filter that is made for the call is then made
+    for each time it is collected.
 
     With a `Window` as the filter, a row is dropped if its key was seen in the window
     that ends at its time: ``at`` names the column of times, or is the times
@@ -125,38 +129,85 @@ def dedup(
     >>> tamis.dedup(frame, "url", at="time", within="24h")["size"].tolist()
     [1, 2, 3]
     """
+    lazy = library_of(frame) == "polars" and is_a(frame, "LazyFrame")
+    judge: Filter | RedisFilter
+    wish: dict[str, Any] = {"within": within, "quiet": quiet, "last": last, "n": n, "p": p}
     if filter is None:
-        filter = window_for(frame, within, quiet, last, n, p)
-    elif any(argument is not None for argument in (within, quiet, last, n, p)):
+        # That of a lazy frame is made once there are rows; what is wrong with it is said now.
+        judge = filter_for(1 if lazy else row_count(frame), **wish)
+    elif any(argument is not None for argument in wish.values()):
         raise ParameterError("filter: expected none beside within, quiet, last, n or p, got one; it has its own")
-    _Rows.check_writable(filter)
-    window = isinstance(filter, Filter) and filter.kind == "window"
+    else:
+        judge, wish = filter, {"filter": filter}
+    _Rows.check_writable(judge)
+    window = isinstance(judge, Filter) and judge.kind == "window"
     if at is not None and not window:
         raise ParameterError("at: expected a Window as the filter, got another, which has no time")
-    if library_of(frame) == "polars" and is_a(frame, "LazyFrame"):
-        return dedup_lazy(frame, subset, filter, at)
-    if library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader"):
-        return dedup_reader(frame, subset, filter, at)
-    rows = rows_of(frame, columns_of(frame, subset), filter)
+    if lazy:
+        return dedup_lazy(frame, subset, at, wish)
+    if is_reader(frame):
+        return dedup_reader(frame, subset, judge, at)
+    source = source_of(frame, subset, at)
+    rows = rows_of(source, columns_of(source, subset), judge)
     if window:
-        return chosen(frame, in_window(frame, rows, at))
-    result = chosen(frame, rows.unseen(frame, True))
-    others = rows.add(frame)
+        return chosen(frame, in_window(source, rows, at))
+    result = chosen(frame, rows.unseen(source, True))
+    others = rows.add(source)
     return result if others is None else chosen(frame, others)
 
 
-def window_for(frame: Any, within: Any, quiet: Any, last: int | None, n: int | None, p: float | None) -> Window:
-    """A window for the rows of a frame."""
+def row_count(frame: Any) -> int | None:
+    """How many rows there are; None for a reader, which has to be read to know."""
+    try:
+        return frame.num_rows if library_of(frame) == "pyarrow" else len(frame)
+    except (AttributeError, TypeError):
+        if is_reader(frame):
+            return None
+        raise no_frame(frame) from None
+
+
+def filter_for(
+    rows: int | None, within: Any, quiet: Any, last: int | None, n: int | None, p: float | None
+) -> Filter:
+    """A filter for the rows of a frame, or a window."""
     from ._window import Window
 
-    if within is None and quiet is None and last is None:
-        raise ArgumentTypeError("filter: expected a Filter or a RedisFilter, or within, quiet or last, got none of them")
+    window = within is not None or quiet is not None or last is not None
+    if not window and n is None and p is None:
+        raise ArgumentTypeError(
+            "filter: expected a Filter or a RedisFilter; or p, within, quiet or last, to make one; got none of them"
+        )
     if n is None and last is None:
-        try:
-            n = max(1, frame.num_rows if library_of(frame) == "pyarrow" else len(frame))
-        except (AttributeError, TypeError):
-            raise ParameterError("n: expected how many keys the window has at most, got nothing") from None
-    return Window(n, 1e-6 if p is None else p, within=within, quiet=quiet, last=last)
+        if rows is None:
+            raise ParameterError("n: expected how many keys there are at most, got nothing; a reader doesn't say")
+        n = max(1, rows)
+    p = 1e-6 if p is None else p
+    return Window(n, p, within=within, quiet=quiet, last=last) if window else Filter(n, p)
+
+
+def source_of(frame: Any, subset: str | Sequence[str] | None, at: Any) -> Any:
+    """Where the keys are read from: the frame, or a Dataset's columns as a table of pyarrow."""
+    if not is_dataset(frame):
+        return frame
+    names = named(frame.column_names, subset, False)
+    if isinstance(at, str):
+        names = names + [name for name in named(frame.column_names, [at], False, "at") if name not in names]
+    return frame.select_columns(names).with_format("arrow")[:]
+
+
+def is_dataset(frame: Any) -> bool:
+    return library_of(frame) == "datasets" and is_a(frame, "Dataset")
+
+
+def is_reader(frame: Any) -> bool:
+    return library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader")
+
+
+def no_frame(frame: Any) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        "frame: expected a data frame of pandas or polars, a table of pyarrow or a Dataset of datasets, got "
+        f"{type(frame).__module__}.{type(frame).__qualname__}"
+    )
 
 
 def in_window(frame: Any, rows: _Rows, at: Any) -> Any:
@@ -173,21 +224,23 @@ def in_window(frame: Any, rows: _Rows, at: Any) -> Any:
     return mask
 
 
-def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, filter: Any, at: Any) -> Any:
+def dedup_lazy(frame: Any, subset: str | Sequence[str] | None, at: Any, wish: dict[str, Any]) -> Any:
     names = frame.collect_schema().names()
     named(names, subset, False)
     check_column_of_times(names, at)
 
-    def fresh(batch: Any) -> Any:
-        return dedup(batch, subset, filter=filter, at=at)
+    def fresh(whole: Any) -> Any:
+        return dedup(whole, subset, at=at, **wish)
 
-    # What happens after it may not happen before it: other rows would be added.
+    # What happens after it may not happen before it: other rows would be added. Batches of the streaming engine
+    # come in any order and at the same time, and it stops after those that are needed: which row is the first
+    # would be left to chance.
     return frame.map_batches(
         fresh,
         predicate_pushdown=False,
         projection_pushdown=False,
         slice_pushdown=False,
-        streamable=True,
+        streamable=False,
     )
 
 
@@ -227,10 +280,7 @@ def columns_of(frame: Any, subset: str | Sequence[str] | None, argument: str = "
     elif library == "pyarrow" and is_a(frame, "Table", "RecordBatch"):
         have = list(frame.schema.names)
     else:
-        raise ArgumentTypeError(
-            "frame: expected a data frame of pandas or polars, or a table of pyarrow, got "
-            f"{type(frame).__module__}.{type(frame).__qualname__}"
-        )
+        raise no_frame(frame)
     return named(have, subset, library == "pandas", argument)
 
 
@@ -278,4 +328,6 @@ def plain(frame: Any, name: Any) -> list[Any]:
 def chosen(frame: Any, mask: Any) -> Any:
     if library_of(frame) == "pandas":
         return frame[mask]
+    if is_dataset(frame):
+        return frame.select(mask.to_numpy(zero_copy_only=False).nonzero()[0])
     return frame.filter(mask)

@@ -5,8 +5,10 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from os import PathLike
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, SupportsIndex, TypeVar, final, overload
+from typing import IO, Any, Protocol, SupportsIndex, TypeVar, final, overload
 from uuid import UUID
+
+from typing_extensions import Self
 
 from pybloomfilter import BloomFilter as BloomFilter
 
@@ -18,6 +20,7 @@ __all__ = [
     "ForeignFilter",
     "Guard",
     "Hash",
+    "Json",
     "Mask",
     "Plan",
     "RedisFilter",
@@ -52,6 +55,7 @@ _Key = (
     | Decimal
     | UUID
     | Hash
+    | Json
     | tuple[Any, ...]
 )
 _Path = str | PathLike[str]
@@ -90,6 +94,7 @@ class Filter:
         key_file: _Path | None = None,
         ignore_case: bool = False,
         url: bool = False,
+        values: int = 1,
         hash_func: _HashFunc | None = None,
     ) -> Self: ...
     @classmethod
@@ -111,6 +116,7 @@ class Filter:
         key_file: _Path | None = None,
         ignore_case: bool = False,
         url: bool = False,
+        values: int = 1,
         hash_func: _HashFunc | None = None,
         overwrite: bool = False,
     ) -> Self: ...
@@ -144,6 +150,15 @@ class Filter:
         hash_func: _HashFunc | None = None,
     ) -> Self: ...
     @classmethod
+    def load_bytes(
+        cls,
+        data: bytes | bytearray | memoryview,
+        *,
+        key: bytes | None = None,
+        key_file: _Path | None = None,
+        hash_func: _HashFunc | None = None,
+    ) -> Self: ...
+    @classmethod
     def from_buffer(
         cls,
         data: Any,
@@ -164,7 +179,7 @@ class Filter:
     # With `hash_func` a key is whatever that takes.
     def add(self, key: Any, /) -> bool: ...
     def update(
-        self, *keys: Iterable[Any] | _Column, threads: int = 1, progress: _Progress = None
+        self, *keys: Filter | Iterable[Any] | _Column, threads: int = 1, progress: _Progress = None
     ) -> None: ...
     @overload
     def add_many(self, keys: _Column, /, *, threads: int = 1, progress: _Progress = None) -> Any: ...
@@ -183,6 +198,7 @@ class Filter:
     def isin(self, keys: Any, /, *, threads: int = 1) -> Any: ...
     def union(self, *others: Filter | Iterable[Any] | _Column) -> Self: ...
     def intersection(self, *others: Filter | Iterable[Any] | _Column) -> Self: ...
+    def intersection_update(self, *others: Filter | Iterable[Any] | _Column) -> None: ...
     def issubset(self, other: Filter, /) -> bool: ...
     def issuperset(self, other: Filter, /) -> bool: ...
     def remove(self, key: Any, /) -> bool: ...
@@ -193,6 +209,7 @@ class Filter:
     def copy(self) -> Self: ...
     def to_blocked(self) -> Self: ...
     def save(self, path: _Path | IO[bytes], /) -> None: ...
+    def save_bytes(self) -> bytes: ...
     def to_base64(self) -> str: ...
     def info(self) -> dict[str, Any]: ...
     def sync(self) -> None: ...
@@ -349,6 +366,10 @@ class Hash:
     def __hash__(self) -> int: ...
 
 @final
+class Json:
+    def __new__(cls, *value: object) -> Json: ...
+
+@final
 class Mask:
     def __len__(self) -> int: ...
     def __getitem__(self, index: SupportsIndex, /) -> bool: ...
@@ -385,6 +406,7 @@ def build(
     key_file: _Path | None = None,
     ignore_case: bool = False,
     url: bool = False,
+    values: int = 1,
     memory: int | None = None,
     temp_dir: _Path | None = None,
     threads: int = 0,

@@ -161,13 +161,15 @@ pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<V
     Ok(new)
 }
 
-/// [`ask!`] for answers that take no time.
+/// [`ask!`] for answers that take no time, next to others that ask. Whoever changes the filter
+/// is waited for, which Ctrl-C ends.
 macro_rules! get {
-    ($this:expr, $py:expr, $filter:ident => $answer:expr) => {
+    ($this:expr, $py:expr, $filter:ident => $answer:expr) => {{
+        $this.state.wait($py, $crate::lock::Access::Ask)?;
         $this
             .state
-            .with($py, |state| ask!(state, $filter => $answer))
-    };
+            .ask($py, |state| ask!(state, $filter => $answer))
+    }};
 }
 
 /// [`ask!`] for answers that take time, such as those that read the whole filter.

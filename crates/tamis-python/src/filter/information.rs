@@ -66,6 +66,7 @@ pub(crate) fn as_dict<'py>(slf: &Bound<'py, Filter>) -> Result<Bound<'py, PyDict
     )?;
     info.set_item("ignore_case", this.ignore_case())?;
     info.set_item("url", this.url())?;
+    info.set_item("values", this.hasher.rule().values())?;
     info.set_item("path", this.path())?;
     Ok(info)
 }

@@ -216,10 +216,8 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, open: Open) -> Res
     })
 }
 
-/// Refuses a filter whose keys Python does not have.
 fn made(backing: Backing) -> Result<Filter> {
     let hasher = ask!(&backing, filter => *filter.hasher())?;
-    options::one_value(&hasher)?;
     Ok(Filter::of(hasher, backing))
 }
 

@@ -5,6 +5,7 @@ use super::making::{self, Start, Wanted};
 use super::sets::{self, Combination};
 use super::{Filter, check_callable, information, pickle};
 use crate::argument;
+use crate::buffer;
 use crate::elsewhere;
 use crate::error::{Failure, Result};
 use crate::interrupt;
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 #[pymethods]
 impl Filter {
     #[new]
-    #[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None))]
+    #[pyo3(signature = (n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, values=1, hash_func=None))]
     fn new(
         py: Python<'_>,
         n: Option<Start>,
@@ -41,6 +42,7 @@ impl Filter {
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
         #[pyo3(from_py_with = argument::url)] url: bool,
+        #[pyo3(from_py_with = argument::values)] values: usize,
         hash_func: Option<&Bound<'_, PyAny>>,
     ) -> Result<Self> {
         let n = match n {
@@ -48,6 +50,7 @@ impl Filter {
             Some(Start::Keys(n)) => Some(n),
             None => None,
         };
+        let rule = options::rule_of(ignore_case, url, values)?;
         let wanted = Wanted {
             n,
             p,
@@ -55,7 +58,7 @@ impl Filter {
             textbook: Textbook { bits, hashes },
             kind: kind.as_deref(),
             need: Need::of(delete, grow),
-            hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
+            hasher: options::hasher(seed, keyed, key, key_file, rule)?,
         };
         wanted.in_memory(py)?.hashed_by(hash_func)
     }
@@ -72,7 +75,7 @@ impl Filter {
     /// ...     "key" in seen
     /// True
     #[classmethod]
-    #[pyo3(signature = (path, n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, hash_func=None, overwrite=false))]
+    #[pyo3(signature = (path, n=None, p=None, *, size=None, bits=None, hashes=None, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, values=1, hash_func=None, overwrite=false))]
     fn create<'py>(
         cls: &Bound<'py, PyType>,
         #[pyo3(from_py_with = argument::path)] path: PathBuf,
@@ -90,9 +93,11 @@ impl Filter {
         #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
         #[pyo3(from_py_with = argument::ignore_case)] ignore_case: bool,
         #[pyo3(from_py_with = argument::url)] url: bool,
+        #[pyo3(from_py_with = argument::values)] values: usize,
         hash_func: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = argument::overwrite)] overwrite: bool,
     ) -> Result<Bound<'py, Self>> {
+        let rule = options::rule_of(ignore_case, url, values)?;
         let wanted = Wanted {
             n: n.map(|n| n.0),
             p,
@@ -100,7 +105,7 @@ impl Filter {
             textbook: Textbook { bits, hashes },
             kind: kind.as_deref(),
             need: Need::of(delete, grow).in_file(),
-            hasher: options::hasher(seed, keyed, key, key_file, options::rule(ignore_case, url))?,
+            hasher: options::hasher(seed, keyed, key, key_file, rule)?,
         };
         check_callable(hash_func)?;
         let filter = wanted.in_file(cls.py(), path, overwrite)?;
@@ -171,6 +176,26 @@ impl Filter {
         making::decode(data, open)?
             .hashed_by(hash_func)?
             .into_object(cls)
+    }
+
+    /// `from_bytes`, under the name that fits `save_bytes`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.add("key")
+    /// True
+    /// >>> "key" in tamis.Filter.load_bytes(seen.save_bytes())
+    /// True
+    #[classmethod]
+    #[pyo3(signature = (data, *, key=None, key_file=None, hash_func=None))]
+    fn load_bytes<'py>(
+        cls: &Bound<'py, PyType>,
+        data: &Bound<'_, PyAny>,
+        key: Option<&Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = argument::key_file)] key_file: Option<PathBuf>,
+        hash_func: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Bound<'py, Self>> {
+        Self::from_bytes(cls, data, key, key_file, hash_func)
     }
 
     /// The filter in bytes that another object shares, such as shared memory, for
@@ -262,7 +287,8 @@ impl Filter {
         read!(slf, filter => filter.counted().unwrap_or_else(|| filter.estimated_keys()) > 0)
     }
 
-    /// Adds the keys of all iterables, and answers nothing; see `add_many`.
+    /// Adds the keys of all iterables, and answers nothing; see `add_many`. Among
+    /// them may be filters made with equal arguments, as for ``|=``.
     ///
     /// >>> import tamis
     /// >>> seen = tamis.Filter(1000)
@@ -271,14 +297,19 @@ impl Filter {
     /// 3
     #[pyo3(signature = (*keys, threads=1, progress=None))]
     fn update(
-        &self,
+        slf: &Bound<'_, Self>,
         keys: &Bound<'_, PyTuple>,
         #[pyo3(from_py_with = argument::threads)] threads: usize,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> Result<()> {
         let progress = Progress::asked(progress)?;
         for keys in keys {
-            self.insert_all(&keys, &Times::Now, threads, false, progress.as_ref())?;
+            if let Ok(other) = keys.cast::<Self>() {
+                sets::combine(slf, other, Combination::Union)?;
+                continue;
+            }
+            let this = slf.get();
+            this.insert_all(&keys, &Times::Now, threads, false, progress.as_ref())?;
         }
         Progress::finish(progress, keys.py())
     }
@@ -378,7 +409,7 @@ impl Filter {
     fn count(&self, key: &Bound<'_, PyAny>) -> Result<u64> {
         let hash = self.hash(key)?;
         self.state.wait(key.py(), Access::Ask)?;
-        self.state.with(key.py(), |state| state.count(hash))
+        self.state.ask(key.py(), |state| state.count(hash))
     }
 
     /// Why the filter says so of a key, as a dict: its hash, what it looks at, and what it finds.
@@ -458,6 +489,19 @@ impl Filter {
         others: &Bound<'py, PyTuple>,
     ) -> Result<Bound<'py, Self>> {
         sets::united(slf, others, Combination::Intersection)
+    }
+
+    /// Leaves the keys that all others have, too; they are as for `intersection`.
+    ///
+    /// >>> import tamis
+    /// >>> seen = tamis.Filter(1000)
+    /// >>> seen.update(["left", "both"])
+    /// >>> seen.intersection_update(["right", "both"])
+    /// >>> seen.contains_many(["left", "both"])
+    /// [False, True]
+    #[pyo3(signature = (*others))]
+    fn intersection_update(slf: &Bound<'_, Self>, others: &Bound<'_, PyTuple>) -> Result<()> {
+        sets::combine_all(slf, others, Combination::Intersection)
     }
 
     /// Whether every key of this one may be in the other. False is always
@@ -570,8 +614,7 @@ impl Filter {
     /// Whether it was closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> bool {
-        self.state
-            .with(py, |state| matches!(state, Backing::Closed))
+        self.state.ask(py, |state| matches!(state, Backing::Closed))
     }
 
     /// Whether case is ignored in keys that are text.
@@ -626,7 +669,7 @@ impl Filter {
         let object: u64 = slf.get_type().getattr("__basicsize__")?.extract()?;
         Ok(match slf.get().path {
             Some(_) => object,
-            None => object + slf.get().nbytes(slf.py()).unwrap_or(0),
+            None => object + slf.get().body_bytes(slf.py())?,
         })
     }
 
@@ -647,7 +690,12 @@ impl Filter {
 
     pub(crate) fn __bytes__<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>> {
         let bytes = read!(slf, filter => filter.to_bytes())?;
-        Ok(PyBytes::new(slf.py(), &bytes))
+        Ok(buffer::bytes(slf.py(), bytes)?)
+    }
+
+    /// What ``bytes(filter)`` gives; `load_bytes` reads it.
+    fn save_bytes<'py>(slf: &Bound<'py, Self>) -> Result<Bound<'py, PyBytes>> {
+        Self::__bytes__(slf)
     }
 
     /// The same bytes as a file's, in base64.

@@ -55,7 +55,12 @@ use tamis::{AnyFilter, Hash, Hasher};
 ///
 /// ``ignore_case=True`` makes no difference between "Key" and "KEY", and
 /// ``url=True`` none between two spellings of one URL; its fragment is dropped.
-/// The filter remembers both, in its file, too.
+/// ``values=2`` says that every key is a tuple of two, as the command makes them
+/// of two columns; others are refused. The filter remembers all three, in its
+/// file, too.
+///
+/// Processes that it is pickled for, as by ``multiprocessing`` or by ``num_proc=``
+/// of datasets, get copies: what they add stays there.
 #[pyclass(frozen, subclass, weakref, module = "tamis", name = "Filter")]
 pub(crate) struct Filter {
     pub(crate) hasher: Hasher,
@@ -151,26 +156,23 @@ impl Filter {
         }
     }
 
-    /// The hash of a `str` or `int` itself, unless a function makes the keys.
+    /// The hash of a `str`, `bytes` or `int` itself, unless a function makes the keys.
     #[inline(always)]
     fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         if self.hash_func.is_some() {
-            return None;
+            None
+        } else if self.usual {
+            key::plain(&USUAL, key)
+        } else {
+            self.other_hash(key)
         }
-        if let Some(bytes) = key::exact_utf8(key) {
-            return Some(if self.usual {
-                USUAL.hash(bytes)
-            } else {
-                self.hasher.hash(bytes)
-            });
-        }
-        key::exact_integer(key).map(|bytes| {
-            if self.usual {
-                USUAL.hash_exact(&bytes)
-            } else {
-                self.hasher.hash_exact(&bytes)
-            }
-        })
+    }
+
+    /// [`usual_hash`](Self::usual_hash) by another hasher than the usual one.
+    #[inline(never)]
+    fn other_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
+        let one_value = self.hasher.rule().values() == 1;
+        one_value.then(|| key::plain(&self.hasher, key)).flatten()
     }
 
     pub(crate) fn contains_hash(&self, py: Python<'_>, hash: Hash) -> Result<bool> {
@@ -227,8 +229,16 @@ impl Filter {
         if self.path.is_some() {
             return Ok(u64::MAX);
         }
+        Ok(self.body_bytes(py)?)
+    }
+
+    /// The size of its body; nothing of one that was closed.
+    fn body_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.state.wait(py, Access::Ask)?;
-        Ok(self.nbytes(py).unwrap_or(0))
+        let bytes = self
+            .state
+            .ask(py, |state| ask!(state, filter => filter.bytes()));
+        Ok(bytes.unwrap_or(0))
     }
 
     /// Runs a batch over the keys, or over what `hash_func` makes of them.
@@ -270,7 +280,6 @@ impl Filter {
     ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
         // Said before the keys are looked at.
-        self.state.wait(py, Access::Ask)?;
         get!(self, py, _filter => ())?;
         let mark = Mark::on(&self.state, py);
         let batch = Batch {
@@ -313,7 +322,6 @@ impl Filter {
 
     /// How many keys were added, if it is known.
     pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>> {
-        self.state.wait(py, Access::Ask)?;
         get!(self, py, filter => filter.counted())
     }
 

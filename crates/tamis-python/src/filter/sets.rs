@@ -95,26 +95,36 @@ pub(crate) fn united<'py>(
     how: Combination,
 ) -> Result<Bound<'py, Filter>> {
     let all = Filter::alike(slf, Filter::to_memory(slf)?)?;
+    combine_all(&all, others, how)?;
+    Ok(all)
+}
+
+/// This one becomes that of itself and all others: filters, or keys.
+pub(crate) fn combine_all(
+    slf: &Bound<'_, Filter>,
+    others: &Bound<'_, PyTuple>,
+    how: Combination,
+) -> Result<()> {
     for other in others {
         match (other.cast::<Filter>(), how) {
-            (Ok(other), _) => combine(&all, other, how)?,
+            (Ok(other), _) => combine(slf, other, how)?,
             (Err(_), Combination::Union) => {
-                all.get()
+                slf.get()
                     .insert_all(&other, &Times::Now, 1, false, None)
                     .map(drop)?;
             }
             (Err(_), Combination::Intersection) => {
-                let mut empty = Filter::to_memory(&all)?;
+                let mut empty = Filter::to_memory(slf)?;
                 empty.clear()?;
                 let theirs = Filter::alike(slf, empty)?;
                 theirs
                     .get()
                     .insert_all(&other, &Times::Now, 1, false, None)?;
-                combine(&all, &theirs, how)?;
+                combine(slf, &theirs, how)?;
             }
         }
     }
-    Ok(all)
+    Ok(())
 }
 
 pub(crate) fn is_subset(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<bool> {
