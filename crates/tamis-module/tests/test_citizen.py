@@ -158,6 +158,43 @@ def test_what_changes_nothing_is_not_replicated(servers):
     assert (r.info("replication")["master_repl_offset"], r.info("persistence")["aof_current_size"]) == before
 
 
+@pytest.mark.parametrize("layout", ["tamis", "redisbloom"])
+def test_what_changes_nothing_breaks_no_watch(servers, layout):
+    r = servers("COMPATIBLE", "yes" if layout == "redisbloom" else "no").client()
+    r.bf().add("b", "x")
+    r.cf().add("c", "x")
+
+    def survives(key, *words):
+        """Whether a transaction that watches the key is executed though this came between."""
+        with r.pipeline() as pipe:
+            pipe.watch(key)
+            try:
+                r.execute_command(*words)
+            except redis.ResponseError:
+                pass
+            pipe.multi()
+            pipe.ping()
+            try:
+                return pipe.execute() == [True]
+            except redis.WatchError:
+                return False
+
+    for words in [
+        ("BF.ADD", "b", "x"), ("BF.MADD", "b", "x", "x"), ("BF.INSERT", "b", "ITEMS", "x"), ("BF.RESERVE", "b", 0.01, 10),
+        ("CF.ADDNX", "c", "x"), ("CF.INSERTNX", "c", "ITEMS", "x"), ("CF.DEL", "c", "never"), ("BF.EXISTS", "b", "y"),
+        ("BF.ADD", "c", "x"), ("BF.LOADCHUNK", "b", 1, "x"),
+    ]:
+        assert survives(words[1], *words), words
+    for words in [
+        ("BF.ADD", "b", "y"), ("BF.MADD", "b", "x", "z"), ("BF.INSERT", "b", "ITEMS", "w"), ("BF.CLEAR", "b"),
+        ("CF.ADD", "c", "x"), ("CF.ADDNX", "c", "y"), ("CF.INSERT", "c", "ITEMS", "x"), ("CF.DEL", "c", "x"),
+        ("CF.COMPACT", "c"), ("BF.RESERVE", "new", 0.01, 10), ("BF.ADD", "other", "x"), ("CF.ADD", "other:c", "x"),
+        ("BF.MERGE", "union", "b"), ("BF.RESERVE", "dying", 0.01, 10, "EX", 100),
+    ]:
+        assert not survives(words[1], *words), words
+
+
+
 def test_memory_usage_is_what_the_server_gave(servers):
     r = servers().client()
     r.execute_command("CONFIG", "SET", "maxmemory", "0")

@@ -23,6 +23,8 @@ use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
 const MOST_TABLES: u64 = 1 << 24;
+/// Of a table; lower ones the library refuses.
+const LOWEST_RATE: f64 = 1e-9;
 
 /// The first chunk of a dump: this, expansion, most layers, layers (32 bits
 /// each), deletes and the bytes that follow (64). All little-endian. What
@@ -38,11 +40,31 @@ pub struct Tables {
     deletes: u64,
 }
 
+fn too_low(layers: u32) -> Error {
+    let lowest = f64::from(layers) / 1e9;
+    let shared = match layers {
+        1 => String::new(),
+        _ => format!(" for a filter that grows like this: {layers} layers share it; 1e-9 with EXPANSION 0"),
+    };
+    Error(
+        format!(
+            "ERR ERROR must be at least {lowest:e}{shared}. A Bloom filter goes lower, and with COUNTING its items can \
+             be removed, too"
+        )
+        .into(),
+    )
+}
+
 impl Tables {
     pub fn new(capacity: u64, rate: f64, expansion: u32, hasher: Hasher) -> Result<Self, Error> {
         let capacity = capacity.max(FEWEST_CUCKOO_KEYS);
         let most_layers = cuckoo_layers(capacity, expansion);
-        let first = Cuckoo::with_hasher(capacity, rate / f64::from(most_layers), hasher)?;
+        // The lowest rate there is may come out a little lower by dividing.
+        let each = rate / f64::from(most_layers) * (1.0 + 4.0 * f64::EPSILON);
+        if each < LOWEST_RATE {
+            return Err(too_low(most_layers));
+        }
+        let first = Cuckoo::with_hasher(capacity, each, hasher)?;
         Ok(Self {
             layers: vec![vec![Some(Box::new(first))]],
             expansion,
@@ -132,7 +154,16 @@ impl Tables {
         }
         let layers = self.layers.len() as u32;
         let tables = self.tables_of(layers).filter(|_| layers < self.most_layers);
-        let tables = tables.ok_or(Error::new("Maximum expansions reached"))?;
+        let tables = tables.ok_or_else(|| {
+            Error(
+                format!(
+                    "Maximum expansions reached: the filter's rate is shared among {} layers, and they are full; \
+                     reserve a larger one, or one that grows in larger steps (EXPANSION 2 or more)",
+                    self.most_layers
+                )
+                .into(),
+            )
+        })?;
         let more = tables.saturating_mul(self.table_bytes());
         room.allows(self.bytes().saturating_add(more))?;
         let mut layer = Vec::new();

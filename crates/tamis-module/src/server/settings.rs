@@ -225,7 +225,7 @@ fn read(context: Context, words: &[&[u8]]) -> Result<Defaults, String> {
         }
         for (option, default) in RATES.iter().zip(&mut rates) {
             if is_named(word, option.name, option.aliases) {
-                words::rate(value, "").map_err(|_| bad())?;
+                words::rate(value, "", "").map_err(|_| bad())?;
                 *default = text.to_owned();
                 known = true;
             }
@@ -377,7 +377,7 @@ unsafe extern "C" fn set_rate(
 ) -> c_int {
     // SAFETY: registered with a rate; the server gives a string for this call.
     let (option, text) = unsafe { (option::<Rate>(data), ServerString::new(value)) };
-    match words::rate(text.bytes(), "bad error rate") {
+    match words::rate(text.bytes(), "bad error rate", words::RATES) {
         Ok(rate) => {
             option.bits.store(rate.to_bits(), Relaxed);
             api!(RedisModule_RetainString(std::ptr::null_mut(), value));
