@@ -362,6 +362,8 @@ def test_commands_are_documented_and_categorised(r):
         category = {name: {member.lower() for member in r.acl_cat(name)} for name in ["read", "write", "bloom", "cuckoo"]}
         assert {"bf.exists", "cf.count", "bf.scandump"} <= category["read"]
         assert {"bf.add", "cf.compact", "bf.merge", "cf.del"} <= category["write"]
+        # Rules for RedisBloom's users still load.
+        assert r.acl_setuser("app", enabled=True, categories=["+bloom", "+topk", "-cms", "-tdigest"])
         assert {"bf.add", "bf.info"} <= category["bloom"] and {"cf.add", "cf.info"} <= category["cuckoo"]
     docs = dict(zip(*[iter(r.execute_command("COMMAND", "DOCS", "cf.reserve")[1])] * 2))
     arguments = [dict(zip(*[iter(argument)] * 2)) for argument in docs[b"arguments"]]
@@ -491,6 +493,18 @@ def test_info_and_events(r):
     assert info["tamis_bytes"] > 0
     r.execute_command("FLUSHALL", "SYNC")
     assert r.info("tamis_filters")["tamis_bloom_keys"] == 0
+
+
+def test_numbers_out_of_range_are_named(servers):
+    r = servers().client()
+    for name, value in [("bf-initial-size", 0), ("cf-bucket-size", 256), ("cf-expansion-factor", -2)]:
+        with pytest.raises(redis.ResponseError, match=f"Value for `{name}` must be in the range"):
+            r.config_set(f"tamis.{name}", value)
+    with pytest.raises(redis.ResponseError):
+        r.config_set("tamis.max-key-bytes", -1)
+    # A layout's own expansion survives a change of the layout.
+    r.config_set("tamis.compatible", "yes")
+    r.config_set("tamis.cf-expansion-factor", -1)
 
 
 def test_options(servers):

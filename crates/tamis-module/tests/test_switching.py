@@ -293,8 +293,12 @@ def test_redisblooms_settings(servers):
     assert r.config_get("bf-initial-size") == {"bf-initial-size": "123"}
     r.bf().add("b", "x")
     assert r.bf().info("b").capacity == 123
-    for name, value in [("bf-error-rate", "1"), ("bf-initial-size", "0"), ("cf-max-expansions", "65537")]:
-        with pytest.raises(redis.ResponseError):
+    for name, value in [
+        ("bf-error-rate", "0.0"), ("bf-error-rate", "1"), ("bf-initial-size", "0"), ("bf-initial-size", 2**32),
+        ("bf-expansion-factor", "-1"), ("cf-bucket-size", "256"), ("cf-initial-size", "0"), ("cf-max-iterations", "65536"),
+        ("cf-expansion-factor", "-1"), ("cf-expansion-factor", "32769"), ("cf-max-expansions", "65537"),
+    ]:
+        with pytest.raises(redis.ResponseError, match="must be in the range"):
             r.config_set(name, value)
 
 

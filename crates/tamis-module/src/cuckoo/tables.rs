@@ -26,6 +26,11 @@ const MOST_TABLES: u64 = 1 << 24;
 /// Of a table; lower ones the library refuses.
 const LOWEST_RATE: f64 = 1e-9;
 
+/// The lowest rate that so many layers can share.
+fn lowest(layers: u32) -> f64 {
+    f64::from(layers) / 1e9
+}
+
 /// The first chunk of a dump: this, expansion, most layers, layers (32 bits
 /// each), deletes and the bytes that follow (64). All little-endian. What
 /// follows are all tables, each as the bytes of a `.tamis` file.
@@ -41,7 +46,7 @@ pub struct Tables {
 }
 
 fn too_low(layers: u32) -> Error {
-    let lowest = f64::from(layers) / 1e9;
+    let lowest = lowest(layers);
     let shared = match layers {
         1 => String::new(),
         _ => format!(" for a filter that grows like this: {layers} layers share it; 1e-9 with EXPANSION 0"),
@@ -59,11 +64,11 @@ impl Tables {
     pub fn new(capacity: u64, rate: f64, expansion: u32, hasher: Hasher) -> Result<Self, Error> {
         let capacity = capacity.max(FEWEST_CUCKOO_KEYS);
         let most_layers = cuckoo_layers(capacity, expansion);
-        // The lowest rate there is may come out a little lower by dividing.
-        let each = rate / f64::from(most_layers) * (1.0 + 4.0 * f64::EPSILON);
-        if each < LOWEST_RATE {
+        if rate < lowest(most_layers) {
             return Err(too_low(most_layers));
         }
+        // By dividing, the lowest rate may come out a little lower.
+        let each = (rate / f64::from(most_layers)).max(LOWEST_RATE);
         let first = Cuckoo::with_hasher(capacity, each, hasher)?;
         Ok(Self {
             layers: vec![vec![Some(Box::new(first))]],

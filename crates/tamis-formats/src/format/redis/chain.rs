@@ -8,7 +8,7 @@ use crate::bytes::View;
 use crate::fields::Fields;
 use crate::format::{MOST_BITS, sized, with_zeros};
 use crate::plain::Plain;
-use crate::probe::Probe;
+use crate::probe::{Probe, redis};
 use crate::{Error, Format};
 use std::borrow::Cow;
 
@@ -379,7 +379,8 @@ impl<'a> Chain<'a> {
 
     /// Whether the key may have been added.
     pub fn contains(&self, key: &[u8]) -> bool {
-        (self.layers.iter().rev()).any(|layer| layer.plain.contains(layer.view(), key))
+        let sums = redis(key);
+        (self.layers.iter().rev()).any(|layer| layer.plain.contains_sums(layer.view(), sums))
     }
 
     /// Asks many keys; `out[i]` is set where one of the layers has `keys[i]`.
