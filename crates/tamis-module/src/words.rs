@@ -458,10 +458,7 @@ impl Wish {
 
     /// The words of CF.INSERT and CF.INSERTNX behind the key, and where the
     /// items begin.
-    pub fn cuckoo_insert(
-        command: &'static str,
-        all: &[&[u8]],
-    ) -> Result<(Self, usize), Error> {
+    pub fn cuckoo_insert(command: &'static str, all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
         let mut words = Words::new(command, all);
         loop {
@@ -579,7 +576,9 @@ mod tests {
             Wish::cuckoo_reserve(&words("10 BUCKETSIZE 5 MAXITERATIONS 3 EXPANSION 0")).is_ok()
         );
         assert_eq!(
-            Wish::cuckoo_insert("cf.insert", &words("CAPACITY 5 ITEMS a")).unwrap().1,
+            Wish::cuckoo_insert("cf.insert", &words("CAPACITY 5 ITEMS a"))
+                .unwrap()
+                .1,
             3
         );
     }

@@ -49,7 +49,9 @@ fn too_low(layers: u32) -> Error {
     let lowest = lowest(layers);
     let shared = match layers {
         1 => String::new(),
-        _ => format!(" for a filter that grows like this: {layers} layers share it; 1e-9 with EXPANSION 0"),
+        _ => format!(
+            " for a filter that grows like this: {layers} layers share it; 1e-9 with EXPANSION 0"
+        ),
     };
     Error(
         format!(

@@ -207,11 +207,7 @@ pub(super) fn count<V: Value>(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn remove<V: Value>(
-    call: &Call<'_>,
-    filter: &mut V,
-    event: &CStr,
-) -> Result<(), Error> {
+pub(super) fn remove<V: Value>(call: &Call<'_>, filter: &mut V, event: &CStr) -> Result<(), Error> {
     let removed = filter.remove(call.bytes(2))?;
     if removed {
         call.replicate_as_is();

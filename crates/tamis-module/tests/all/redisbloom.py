@@ -12,7 +12,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from conftest import SERVERS, Server, found, keys  # noqa: E402
+from conftest import SERVERS, Server, found, keys, until  # noqa: E402
+from test_switching import use_everything  # noqa: E402
 from texts import BEFORE, TAKEN, cases  # noqa: E402
 
 REDISBLOOM = os.environ["TAMIS_MODULE_REDISBLOOM"]
@@ -137,3 +138,36 @@ def test_it_has_all_that_was_confirmed(start, file, capacity, count):
     assert len(confirmed) >= 120 and found(r, "c", confirmed, "CF.MEXISTS") == len(confirmed)
     assert found(r, "b", bloom) == len(bloom) and found(r, "zero", keys(0, 50)) == 50
     assert {name: r.dump(name)[:-10] for name in dumps} == dumps
+
+
+def dumps(r, names):
+    return {name: r.dump(name)[:-10] for name in names}
+
+
+@pytest.mark.parametrize("file", ["aof", "rdb"])
+def test_it_reads_all_that_is_written(start, file):
+    options = {"appendonly": "yes" if file == "aof" else "no", "aof-use-rdb-preamble": "no"}
+    server = start(None, "COMPATIBLE", "yes", **options)
+    r = server.client()
+    names = use_everything(r)
+    before, expiry = dumps(r, names), {name: r.pexpiretime(name) for name in names}
+    server.stop(save=file == "rdb")
+    server.file, server.module = REDISBLOOM, ()
+    server.start()
+    r = server.client()
+    assert dumps(r, names) == before and {name: r.pexpiretime(name) for name in names} == expiry
+
+
+def test_it_follows_as_a_replica(start):
+    server, replica = start(None, "COMPATIBLE", "yes"), start(REDISBLOOM).client()
+    r = server.client()
+    confirmed = confirm(r, "before", keys(0, 3000))
+    replica.replicaof("127.0.0.1", server.port)
+    until(lambda: replica.info("replication")["master_link_status"] == "up", "the replica")
+    r.execute_command("CF.RESERVE", "small", 4)
+    small = confirm(r, "small", keys(0, 1000))
+    names = use_everything(r)
+    until(lambda: r.execute_command("WAIT", 1, 1000) == 1, "the replica to have all of it")
+    assert found(replica, "before", confirmed, "CF.MEXISTS") == len(confirmed)
+    assert found(replica, "small", small, "CF.MEXISTS") == len(small) > 120
+    assert dumps(replica, names) == dumps(r, names)
