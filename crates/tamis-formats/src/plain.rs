@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::bits::{Bits, Modulus};
 use crate::bytes::View;
-use crate::probe::Probe;
+use crate::probe::{Probe, sums};
 use tamis::raw::{Cell, Look};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,14 @@ impl Plain {
         let is_set = |bit| self.bits.get(file, bit);
         self.probe.all(key, &self.modulus, is_set)
             || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
+    }
+
+    /// [`contains`](Self::contains) of a probe of sums, which many filters have of a key.
+    #[inline]
+    pub(crate) fn contains_sums(&self, file: View<'_>, (first, step): (u64, u64)) -> bool {
+        sums(self.probe.hashes(), first, step, |x| {
+            self.bits.get(file, self.modulus.of(x))
+        })
     }
 
     /// What [`contains`](Self::contains) looks at: a key may have bits in two ways.

@@ -215,8 +215,7 @@ impl Probe {
             }),
             Self::BitsAndBlooms { hashes } => bits_and_blooms(hashes, key, |x| each(m.of(x))),
             Self::Redis { hashes } => {
-                let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
-                let step = murmur::murmur2_64a(key, first);
+                let (first, step) = redis(key);
                 sums(hashes, first, step, |x| each(m.of(x)))
             }
             Self::Redisson { hashes } => redisson(hashes, key, |x| each(m.of(x))),
@@ -409,8 +408,16 @@ fn walk<T: Copy>(
 
 /// `first + i · step`.
 #[inline(always)]
-fn sums(times: u64, first: u64, step: u64, each: impl FnMut(u64) -> bool) -> bool {
+pub(crate) fn sums(times: u64, first: u64, step: u64, each: impl FnMut(u64) -> bool) -> bool {
     walk(times, first, |x| x.wrapping_add(step), each)
+}
+
+/// What RedisBloom makes the numbers of a key's bits of: the first, and the step to
+/// the next.
+#[inline]
+pub(crate) fn redis(key: &[u8]) -> (u64, u64) {
+    let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
+    (first, murmur::murmur2_64a(key, first))
 }
 
 /// `first + i · step` in 32 bits from i = 1 on, without its sign.

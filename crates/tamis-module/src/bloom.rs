@@ -27,8 +27,9 @@ pub enum Bloom {
 pub struct NewBloom {
     pub rate: f64,
     pub capacity: u64,
-    /// 0 is a filter that can't grow.
-    pub expansion: u32,
+    /// None is NONSCALING. 0 doesn't grow, either, and is what RedisBloom writes
+    /// then.
+    pub expansion: Option<u32>,
     pub counting: bool,
     pub window: Option<WindowOptions>,
     pub layout: FilterLayout,
@@ -45,7 +46,7 @@ impl Default for NewBloom {
         Self {
             rate: 0.01,
             capacity: 100,
-            expansion: 2,
+            expansion: Some(2),
             counting: false,
             window: None,
             layout: FilterLayout::Tamis,
@@ -76,6 +77,9 @@ pub struct BloomInfo {
 /// bytes of a `.tamis` file.
 const MAGIC: &[u8; 8] = b"TAMISBF1";
 const DUMP_HEADER: usize = 20;
+
+/// Layers of a filter in Tamis's layout, as docs/format.md has it.
+const MOST_LAYERS: u32 = 1000;
 
 /// A rate beyond which a filter is of no use; RedisBloom has the same.
 const HIGHEST_RATE: f64 = 0.25;
@@ -112,11 +116,11 @@ impl NewBloom {
                 self.capacity,
                 self.rate,
                 self.tightening,
-                self.expansion,
+                self.expansion.unwrap_or(0),
                 self.seed,
             )?),
             FilterLayout::Tamis => {
-                let expansion = expansion_of(self.expansion);
+                let expansion = expansion_of(self.expansion.unwrap_or(0));
                 Bloom::Tamis(Growing::reserve(
                     self.capacity,
                     rate,
@@ -125,8 +129,7 @@ impl NewBloom {
                 )?)
             }
             FilterLayout::RedisBloom => {
-                let growth = (self.expansion > 0).then_some(self.expansion);
-                Bloom::RedisBloom(Chain::new(self.capacity, rate, growth)?)
+                Bloom::RedisBloom(Chain::new(self.capacity, rate, self.expansion)?)
             }
         })
     }
@@ -141,6 +144,10 @@ impl Bloom {
                 if filter.room() == 0 {
                     if filter.contains_hash(hash) {
                         return Ok(false);
+                    }
+                    let layers = filter.shape().layers();
+                    if layers >= MOST_LAYERS && filter.expansion() != Expansion::None {
+                        return Err(Error::LAYERS);
                     }
                     allow(filter.bytes(), filter.growth_bytes(), room)?;
                 }
@@ -158,6 +165,10 @@ impl Bloom {
             Self::RedisBloom(chain) => {
                 let more = chain.growth_bytes();
                 if more > 0 && !chain.contains(key) {
+                    if more == u64::MAX {
+                        // After some 1,060 halvings a layer's rate would be 0.
+                        return Err(Error::new("ERR problem inserting into filter"));
+                    }
                     allow(bytes_of(&chain.parts()), more, room)?;
                 }
                 Ok(chain.insert(key)?)
@@ -518,7 +529,7 @@ mod tests {
     fn new(capacity: u64, expansion: u32, layout: FilterLayout) -> Bloom {
         NewBloom {
             capacity,
-            expansion,
+            expansion: Some(expansion),
             layout,
             ..NewBloom::default()
         }

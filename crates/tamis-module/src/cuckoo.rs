@@ -89,11 +89,9 @@ impl Cuckoo {
                 if cuckoo.settings()[2] == 0 {
                     return Err(Error::new("Filter is full"));
                 }
-                if cuckoo.parts().len() >= room.most_tables() {
-                    return Err(Error::new("Maximum expansions reached"));
-                }
                 room.allows(cuckoo.capacity().saturating_add(cuckoo.growth_bytes()))?;
-                Ok(cuckoo.insert_within(key, true)?)
+                let grown = cuckoo.insert_within(key, true);
+                grown.map_err(|_| Error::new("ERR Insufficient memory"))
             }
             Self::Loading(loading) => Err(loading.refusal()),
         }
@@ -115,7 +113,7 @@ impl Cuckoo {
             Self::Tamis(tables) => Ok(tables.info()),
             Self::RedisBloom(cuckoo) => {
                 let [bucket_size, most_kicks, expansion] = cuckoo.settings().map(u64::from);
-                let tables = cuckoo.parts().len() as f64;
+                let tables = cuckoo.tables() as f64;
                 Ok(CuckooInfo {
                     layout: FilterLayout::RedisBloom,
                     // A key is compared with all slots of two buckets a table.
@@ -123,7 +121,7 @@ impl Cuckoo {
                     capacity: cuckoo.capacity(),
                     bytes: cuckoo.capacity(),
                     buckets: cuckoo.buckets(),
-                    layers: cuckoo.parts().len() as u64,
+                    layers: cuckoo.tables() as u64,
                     keys: cuckoo.keys(),
                     deletes: cuckoo.deletes(),
                     bucket_size,
@@ -231,7 +229,10 @@ impl Filter for Cuckoo {
         if Tables::is_header(header) {
             return Tables::expected(header);
         }
-        redisbloom::Cuckoo::bytes_of(header).map_err(|_| Error::new("Invalid header"))
+        redisbloom::Cuckoo::bytes_of(header).map_err(|_| match header.len() {
+            redisbloom::Cuckoo::HEADER => Error::new("Couldn't create filter!"),
+            _ => Error::new("Invalid header"),
+        })
     }
 
     fn empty(header: &[u8]) -> Result<Option<Self>, Error> {

@@ -20,8 +20,16 @@ impl Error {
     pub const MAXMEMORY: Self = Self(Cow::Borrowed(
         "ERR Insufficient memory to create filter: it alone would be larger than maxmemory",
     ));
+    pub const LAYERS: Self = Self(Cow::Borrowed(
+        "ERR the filter has 1,000 layers, the most there can be: reserve a larger one, or one that grows in larger \
+         steps (EXPANSION 2 or more)",
+    ));
     pub const NO_WINDOW: Self = Self(Cow::Borrowed(
         "ERR the filter forgets nothing: reserve it with a WINDOW",
+    ));
+    pub const NO_LINK: Self = Self(Cow::Borrowed("ERR invalid offset - no link found"));
+    pub const TOO_BIG: Self = Self(Cow::Borrowed(
+        "ERR invalid chunk - Too big for current filter",
     ));
     pub const BAD_DATA: Self = Self(Cow::Borrowed("ERR received bad data"));
 

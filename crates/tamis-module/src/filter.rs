@@ -9,11 +9,6 @@ use crate::words::FilterLayout;
 pub trait Room {
     /// Whether a filter may take so many bytes in all.
     fn allows(&self, bytes: u64) -> Result<(), Error>;
-
-    /// How many tables a cuckoo filter of RedisBloom's layout may have.
-    fn most_tables(&self) -> usize {
-        32
-    }
 }
 
 /// A number of bytes.

@@ -46,18 +46,17 @@ impl Loading {
     pub fn push(&mut self, end: u64, chunk: &[u8]) -> Result<(), Error> {
         let received = self.received.len() as u64;
         let start = (end.checked_sub(1)).and_then(|end| end.checked_sub(chunk.len() as u64));
-        let invalid = Error::new("ERR invalid offset - no link found");
-        let start = start.ok_or(invalid.clone())?;
+        let start = start.ok_or(Error::NO_LINK)?;
         if start < received {
             // Sent again, because its answer was lost.
             let place = self.received.get(start as usize..(end - 1) as usize);
-            return (place == Some(chunk)).then_some(()).ok_or(invalid);
+            return (place == Some(chunk)).then_some(()).ok_or(Error::NO_LINK);
         }
         if start > received {
-            return Err(invalid);
+            return Err(Error::NO_LINK);
         }
         if received + chunk.len() as u64 > self.expected {
-            return Err(Error::new("ERR invalid chunk - Too big for current filter"));
+            return Err(Error::TOO_BIG);
         }
         let more = self.received.try_reserve(chunk.len());
         more.map_err(|_| Error::new("ERR Insufficient memory"))?;

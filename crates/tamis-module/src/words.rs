@@ -29,6 +29,8 @@ pub struct Wish {
     pub capacity: Option<u64>,
     /// 0 is a filter that can't grow.
     pub expansion: Option<u32>,
+    /// NONSCALING, which has the last word.
+    pub fixed: bool,
     pub bucket_size: Option<u16>,
     pub most_kicks: Option<u16>,
     pub layout: Option<FilterLayout>,
@@ -63,19 +65,32 @@ pub fn integer(word: &[u8], error: &'static str) -> Result<i64, Error> {
         .ok_or(Error::new(error))
 }
 
+/// A number as the server reads it: neither NaN nor one that a double can't hold.
 fn real(word: &[u8], error: &'static str) -> Result<f64, Error> {
     let text = std::str::from_utf8(word).ok();
-    text.and_then(|text| text.parse().ok())
-        .ok_or(Error::new(error))
+    let number: Option<f64> = text.and_then(|text| text.parse().ok());
+    let mantissa = || word.split(|byte| matches!(byte, b'e' | b'E')).next();
+    let is_held = |number: &f64| {
+        let digits = mantissa().unwrap_or_default().iter();
+        let mut digits = digits.filter(|byte| byte.is_ascii_digit());
+        match number.abs() {
+            0.0 => digits.all(|digit| *digit == b'0'),
+            f64::INFINITY => digits.next().is_none(),
+            number => !number.is_nan(),
+        }
+    };
+    number.filter(is_held).ok_or(Error::new(error))
 }
 
 /// A rate between 0 and 1.
-pub fn rate(word: &[u8], bad: &'static str) -> Result<f64, Error> {
+pub fn rate(word: &[u8], bad: &'static str, range: &'static str) -> Result<f64, Error> {
     let rate = real(word, bad)?;
-    let range = Error::new("ERR error rate must be in the range (0.000000, 1.000000)");
-    // Written so that NaN is refused, too.
-    (rate > 0.0 && rate < 1.0).then_some(rate).ok_or(range)
+    let is_rate = rate > 0.0 && rate < 1.0;
+    is_rate.then_some(rate).ok_or(Error::new(range))
 }
+
+/// What RESERVE says of a rate that is out of range.
+pub const RATES: &str = "ERR error rate must be in the range (0.000000, 1.000000)";
 
 fn within(
     word: &[u8],
@@ -91,14 +106,12 @@ fn within(
         .ok_or(Error::new(text))
 }
 
-pub fn bloom_capacity(word: &[u8], bad: &'static str) -> Result<u64, Error> {
-    let text = "ERR capacity must be in the range [1, 1073741824]";
-    within(word, bad, 1..=MOST_KEYS, text)
+fn bloom_expansion(word: &[u8], bad: &'static str, text: &'static str) -> Result<u32, Error> {
+    within(word, bad, 0..=MOST_EXPANSION, text).map(|value| value as u32)
 }
 
-fn bloom_expansion(word: &[u8], bad: &'static str) -> Result<u32, Error> {
-    let text = "ERR expansion must be in the range [0, 32768]";
-    within(word, bad, 0..=MOST_EXPANSION, text).map(|value| value as u32)
+fn arity(command: &str) -> Error {
+    Error(format!("ERR wrong number of arguments for '{command}' command").into())
 }
 
 /// Seconds with a fraction, exact to the microsecond.
@@ -139,7 +152,7 @@ impl WindowWords {
             "WINDOW" => "ERR WINDOW must be a number of seconds above 0, such as 86400 or 0.5",
             _ => "ERR bad generations",
         };
-        let value = words.value(bad)?;
+        let value = words.value().map_err(|_| Error::new(bad))?;
         if word == "WINDOW" {
             self.span = Some(seconds(value).ok_or(Error::new(bad))?);
         } else {
@@ -150,7 +163,7 @@ impl WindowWords {
     }
 
     /// What they say together, beside the other words.
-    fn options(self, wish: &Wish, fixed: bool) -> Result<Option<WindowOptions>, Error> {
+    fn options(self, wish: &Wish) -> Result<Option<WindowOptions>, Error> {
         let refuse = |text| Err(Error::new(text));
         let Some(span) = self.span else {
             if self.quiet || self.generations.is_some() {
@@ -158,7 +171,7 @@ impl WindowWords {
             }
             return Ok(None);
         };
-        if fixed || wish.expansion.is_some() {
+        if wish.fixed || wish.expansion.is_some() {
             return refuse(
                 "ERR WINDOW goes with neither EXPANSION nor NONSCALING: a window forgets and doesn't grow",
             );
@@ -182,14 +195,19 @@ impl WindowWords {
 
 /// Reads words one after the other; each may come once.
 struct Words<'w, 'a> {
+    command: &'static str,
     rest: &'w [&'a [u8]],
     seen: Vec<&'static str>,
 }
 
 impl<'w, 'a> Words<'w, 'a> {
-    fn new(rest: &'w [&'a [u8]]) -> Self {
+    fn new(command: &'static str, rest: &'w [&'a [u8]]) -> Self {
         let seen = Vec::new();
-        Self { rest, seen }
+        Self {
+            command,
+            rest,
+            seen,
+        }
     }
 
     /// The next word, as one of `known`.
@@ -201,6 +219,10 @@ impl<'w, 'a> Words<'w, 'a> {
             .iter()
             .find(|known| word.eq_ignore_ascii_case(known.as_bytes()));
         let unknown = || {
+            // RedisBloom's RESERVE ignores what it doesn't know, its INSERT says this.
+            if self.command.contains("insert") {
+                return Error::new("Unknown argument received");
+            }
             let word = word[..word.len().min(64)].escape_ascii();
             Error(format!("ERR Unknown argument received: '{word}'").into())
         };
@@ -213,8 +235,10 @@ impl<'w, 'a> Words<'w, 'a> {
         Ok(Some(known))
     }
 
-    fn value(&mut self, missing: &'static str) -> Result<&'a [u8], Error> {
-        let (value, rest) = self.rest.split_first().ok_or(Error::new(missing))?;
+    /// The value of a word; a missing one is a missing argument.
+    fn value(&mut self) -> Result<&'a [u8], Error> {
+        let missing = || arity(self.command);
+        let (value, rest) = self.rest.split_first().ok_or_else(missing)?;
         self.rest = rest;
         Ok(value)
     }
@@ -225,7 +249,7 @@ impl Wish {
     /// what a server sends to its replicas with what it made, so that they make
     /// the same whatever their own options say.
     fn made(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
-        let value = words.value("ERR a value is missing")?;
+        let value = words.value()?;
         match word {
             "LAYOUT" if value.eq_ignore_ascii_case(b"tamis") => {
                 self.layout = Some(FilterLayout::Tamis)
@@ -252,18 +276,18 @@ impl Wish {
     /// The words of BF.RESERVE behind the key.
     pub fn bloom_reserve(words: &[&[u8]]) -> Result<Self, Error> {
         let [rate_word, capacity, rest @ ..] = words else {
-            return Err(Error::new(
-                "ERR wrong number of arguments for 'bf.reserve' command",
-            ));
+            return Err(arity("bf.reserve"));
         };
+        let rate = rate(rate_word, "ERR bad error rate", RATES)?;
+        let range = "ERR capacity must be in the range [1, 1073741824]";
+        let capacity = within(capacity, "ERR bad capacity", 1..=MOST_KEYS, range)?;
         let mut wish = Self {
-            rate: Some(rate(rate_word, "ERR bad error rate")?),
-            capacity: Some(bloom_capacity(capacity, "ERR bad capacity")?),
+            rate: Some(rate),
+            capacity: Some(capacity),
             ..Self::default()
         };
-        let mut fixed = false;
         let mut window = WindowWords::default();
-        let mut words = Words::new(rest);
+        let mut words = Words::new("bf.reserve", rest);
         let known = [
             "EXPANSION",
             "NONSCALING",
@@ -281,38 +305,34 @@ impl Wish {
             match word {
                 "COUNTING" => wish.counting = true,
                 "EXPANSION" => {
-                    let value = words.value("ERR no expansion")?;
-                    wish.expansion = Some(bloom_expansion(value, "ERR bad expansion")?);
+                    let value = words.value().map_err(|_| Error::new("ERR no expansion"))?;
+                    let range = "ERR expansion must be in the range [0, 32768]";
+                    wish.expansion = Some(bloom_expansion(value, "ERR bad expansion", range)?);
                 }
-                "NONSCALING" => fixed = true,
+                "NONSCALING" => wish.fixed = true,
                 "NX" | "IFNOTEXISTS" => wish.if_missing = true,
                 "WINDOW" | "GENERATIONS" | "QUIET" => window.take(word, &mut words)?,
                 made => wish.made(made, &mut words)?,
             }
         }
-        wish.window = window.options(&wish, fixed)?;
-        if wish.counting {
-            let growing = matches!(wish.expansion, Some(1..));
-            if growing || wish.layout == Some(FilterLayout::RedisBloom) {
-                return Err(Error::new(
-                    "ERR COUNTING goes with neither EXPANSION nor RedisBloom's layout",
-                ));
-            }
-            wish.expansion = Some(0);
-            return Ok(wish);
+        wish.window = window.options(&wish)?;
+        let growing = matches!(wish.expansion, Some(1..));
+        if wish.counting && (growing || wish.layout == Some(FilterLayout::RedisBloom)) {
+            return Err(Error::new(
+                "ERR COUNTING goes with neither EXPANSION nor RedisBloom's layout",
+            ));
         }
-        if fixed && matches!(wish.expansion, Some(1..)) {
+        if wish.fixed && growing {
             return Err(Error::new("Nonscaling filters cannot expand"));
         }
-        Ok(wish.fix(fixed))
+        Ok(wish)
     }
 
     /// The words of BF.INSERT behind the key, and where the items begin.
     pub fn bloom_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
-        let mut fixed = false;
         let mut window = WindowWords::default();
-        let mut words = Words::new(all);
+        let mut words = Words::new("bf.insert", all);
         let known = [
             "CAPACITY",
             "ERROR",
@@ -330,83 +350,65 @@ impl Wish {
         ];
         loop {
             match words.next(&known)? {
+                // Here RedisBloom has one text for what is out of range and for what
+                // isn't a number.
                 Some("CAPACITY") => {
-                    let value = words.value("Bad capacity")?;
-                    wish.capacity = Some(bloom_capacity(value, "Bad capacity")?);
+                    let bad = "Bad capacity";
+                    wish.capacity = Some(within(words.value()?, bad, 1..=MOST_KEYS, bad)?);
                 }
                 Some("ERROR") => {
-                    wish.rate = Some(rate(words.value("Bad error rate")?, "Bad error rate")?);
+                    let bad = "Bad error rate";
+                    wish.rate = Some(rate(words.value()?, bad, bad)?);
                 }
                 Some("EXPANSION") => {
-                    let value = words.value("Bad expansion")?;
-                    wish.expansion = Some(bloom_expansion(value, "Bad expansion")?);
+                    let bad = "Bad expansion";
+                    wish.expansion = Some(bloom_expansion(words.value()?, bad, bad)?);
                 }
                 Some("NOCREATE") => wish.no_create = true,
-                Some("NONSCALING") => fixed = true,
+                Some("NONSCALING") => wish.fixed = true,
                 Some("SEED") => {
-                    let seed = words.value("ERR invalid seed")?.try_into();
+                    let seed = words.value()?.try_into();
                     wish.seed = Some(seed.map_err(|_| Error::new("ERR invalid seed"))?);
                 }
                 Some("TIGHTENING") => {
                     let bad = "ERR bad tightening ratio";
-                    let ratio = real(words.value(bad)?, bad)?;
+                    let ratio = real(words.value()?, bad)?;
                     let range = "ERR (0 < tightening ratio range < 1)";
                     let ratio = Some(ratio).filter(|ratio| *ratio > 0.0 && *ratio < 1.0);
                     wish.tightening = Some(ratio.ok_or(Error::new(range))?);
                 }
                 Some("VALIDATESCALETO") => {
                     let bad = "ERR bad capacity";
-                    let value = words.value(bad)?;
-                    wish.scale_to = Some(within(value, bad, 1..=i64::MAX as u64, bad)?);
+                    wish.scale_to = Some(within(words.value()?, bad, 1..=i64::MAX as u64, bad)?);
                 }
-                Some("AT") => wish.at = Some(moment(words.value("ERR AT has no time")?)?),
+                Some("AT") => wish.at = Some(moment(words.value()?)?),
                 Some(word @ ("WINDOW" | "GENERATIONS" | "QUIET")) => {
                     window.take(word, &mut words)?;
                 }
                 // valkey-bloom's replicas are told of a filter without items.
                 Some(_) if !words.rest.is_empty() || wish.seed.is_some() => break,
                 None if wish.seed.is_some() => break,
-                Some(_) | None => {
-                    return Err(Error::new(
-                        "ERR wrong number of arguments for 'bf.insert' command",
-                    ));
-                }
+                Some(_) | None => return Err(arity("bf.insert")),
             }
         }
-        wish.window = window.options(&wish, fixed)?;
-        Ok((wish.fixed_for_insert(fixed)?, all.len() - words.rest.len()))
-    }
-
-    fn fix(mut self, fixed: bool) -> Self {
-        if fixed {
-            self.expansion = Some(0);
-        }
-        self
-    }
-
-    /// As RedisBloom takes it: NONSCALING has the last word.
-    fn fixed_for_insert(self, fixed: bool) -> Result<Self, Error> {
-        if fixed && self.scale_to.is_some() {
+        wish.window = window.options(&wish)?;
+        if wish.fixed && wish.scale_to.is_some() {
             return Err(Error::new(
                 "ERR cannot use NONSCALING and VALIDATESCALETO options together",
             ));
         }
-        Ok(self.fix(fixed))
+        Ok((wish, all.len() - words.rest.len()))
     }
 
     /// The words of CF.RESERVE behind the key.
     pub fn cuckoo_reserve(words: &[&[u8]]) -> Result<Self, Error> {
         let [capacity, rest @ ..] = words else {
-            return Err(Error::new(
-                "ERR wrong number of arguments for 'cf.reserve' command",
-            ));
+            return Err(arity("cf.reserve"));
         };
-        let range = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
-        let mut wish = Self {
-            capacity: Some(within(capacity, "Bad capacity", 1..=MOST_KEYS, range)?),
-            ..Self::default()
-        };
-        let mut words = Words::new(rest);
+        // Its range depends on what follows.
+        integer(capacity, "Bad capacity")?;
+        let mut wish = Self::default();
+        let mut words = Words::new("cf.reserve", rest);
         let known = [
             "BUCKETSIZE",
             "MAXITERATIONS",
@@ -423,34 +425,29 @@ impl Wish {
                 "BUCKETSIZE" => {
                     let bad = "Couldn't parse BUCKETSIZE";
                     let range = "BUCKETSIZE: value must be in the range [1, 255]";
-                    wish.bucket_size = Some(within(words.value(bad)?, bad, 1..=255, range)? as u16);
+                    wish.bucket_size = Some(within(words.value()?, bad, 1..=255, range)? as u16);
                 }
                 "MAXITERATIONS" => {
                     let bad = "Couldn't parse MAXITERATIONS";
                     let range = "MAXITERATIONS: value must be in the range [1, 65535]";
-                    wish.most_kicks =
-                        Some(within(words.value(bad)?, bad, 1..=65535, range)? as u16);
+                    wish.most_kicks = Some(within(words.value()?, bad, 1..=65535, range)? as u16);
                 }
                 "EXPANSION" => {
                     let bad = "Couldn't parse EXPANSION";
                     let range = "EXPANSION: value must be in the range [0, 32768]";
-                    let value = within(words.value(bad)?, bad, 0..=MOST_EXPANSION, range)?;
+                    let value = within(words.value()?, bad, 0..=MOST_EXPANSION, range)?;
                     wish.expansion = Some(value as u32);
                 }
                 "ERROR" => {
-                    let bad = "ERR bad error rate";
-                    wish.rate = Some(rate(words.value(bad)?, bad)?);
+                    wish.rate = Some(rate(words.value()?, "ERR bad error rate", RATES)?);
                 }
                 "NX" | "IFNOTEXISTS" => wish.if_missing = true,
                 made => wish.made(made, &mut words)?,
             }
         }
-        if wish
-            .bucket_size
-            .is_some_and(|size| wish.capacity < Some(2 * u64::from(size)))
-        {
-            return Err(Error::new(range));
-        }
+        let least = wish.bucket_size.map_or(1, |size| 2 * u64::from(size));
+        let range = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
+        wish.capacity = Some(within(capacity, range, least..=MOST_KEYS, range)?);
         if wish.layout == Some(FilterLayout::RedisBloom) && wish.rate.is_some() {
             return Err(Error::new(
                 "ERR the redisbloom layout has fingerprints of one byte: no ERROR can be asked for",
@@ -461,13 +458,13 @@ impl Wish {
 
     /// The words of CF.INSERT and CF.INSERTNX behind the key, and where the
     /// items begin.
-    pub fn cuckoo_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
+    pub fn cuckoo_insert(command: &'static str, all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
-        let mut words = Words::new(all);
+        let mut words = Words::new(command, all);
         loop {
             match words.next(&["CAPACITY", "NOCREATE", "ITEMS"])? {
                 Some("CAPACITY") => {
-                    let value = words.value("Bad capacity")?;
+                    let value = words.value()?;
                     let range = "Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
                     wish.capacity = Some(within(value, "Bad capacity", 1..=MOST_KEYS, range)?);
                 }
@@ -475,11 +472,7 @@ impl Wish {
                 Some(_) if !words.rest.is_empty() => {
                     return Ok((wish, all.len() - words.rest.len()));
                 }
-                Some(_) | None => {
-                    return Err(Error::new(
-                        "ERR wrong number of arguments for 'cf.insert' command",
-                    ));
-                }
+                Some(_) | None => return Err(arity(command)),
             }
         }
     }
@@ -510,10 +503,8 @@ mod tests {
                 "1 1",
                 "ERR error rate must be in the range (0.000000, 1.000000)",
             ),
-            (
-                "nan 1",
-                "ERR error rate must be in the range (0.000000, 1.000000)",
-            ),
+            ("nan 1", "ERR bad error rate"),
+            ("1e-400 1", "ERR bad error rate"),
             ("0.1 x", "ERR bad capacity"),
             (
                 "0.1 -1",
@@ -571,7 +562,7 @@ mod tests {
             assert!(Wish::bloom_insert(&words(line)).is_err(), "{line}");
         }
         let (wish, _) = Wish::bloom_insert(&words("NONSCALING EXPANSION 2 ITEMS a")).unwrap();
-        assert_eq!(wish.expansion, Some(0));
+        assert!(wish.fixed && wish.expansion == Some(2));
         for line in [
             "10 BUCKETSIZE 6",
             "10 ERROR 0.1 LAYOUT redisbloom",
@@ -585,7 +576,9 @@ mod tests {
             Wish::cuckoo_reserve(&words("10 BUCKETSIZE 5 MAXITERATIONS 3 EXPANSION 0")).is_ok()
         );
         assert_eq!(
-            Wish::cuckoo_insert(&words("CAPACITY 5 ITEMS a")).unwrap().1,
+            Wish::cuckoo_insert("cf.insert", &words("CAPACITY 5 ITEMS a"))
+                .unwrap()
+                .1,
             3
         );
     }

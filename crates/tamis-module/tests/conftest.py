@@ -55,8 +55,8 @@ def sample(name):
 class Server:
     """A server of its own, in a folder of its own."""
 
-    def __init__(self, program, folder, module=(), **options):
-        self.program, self.folder, self.module = program, folder, module
+    def __init__(self, program, folder, module=(), file=MODULE, **options):
+        self.program, self.folder, self.module, self.file = program, folder, module, file
         # Nobody else is given the port while this is open; a server may listen there all the same.
         self.reserved = socket.socket()
         self.reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -76,7 +76,7 @@ class Server:
         command = [self.program, "--port", str(self.port), "--dir", str(self.folder), "--bind", "127.0.0.1"]
         for name, value in self.options.items():
             command += [f"--{name}", value]
-        command += ["--loadmodule", MODULE, *self.module]
+        command += ["--loadmodule", self.file, *self.module]
         self.log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
         until(self.answers, "the server to answer")
@@ -97,6 +97,17 @@ class Server:
             port=self.port, protocol=protocol, retry=Retry(NoBackoff(), 0),
             socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE,
         )
+
+    def answer(self, *words):
+        """The bytes of the answer to a command."""
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        command = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE) as connection:
+            connection.sendall(command + b"PING\r\n")
+            answer = b""
+            while not answer.endswith(b"+PONG\r\n"):
+                answer += connection.recv(1 << 16)
+        return answer.removesuffix(b"+PONG\r\n")
 
     def stop(self, save=False):
         if self.process.poll() is None:

@@ -158,6 +158,43 @@ def test_what_changes_nothing_is_not_replicated(servers):
     assert (r.info("replication")["master_repl_offset"], r.info("persistence")["aof_current_size"]) == before
 
 
+@pytest.mark.parametrize("layout", ["tamis", "redisbloom"])
+def test_what_changes_nothing_breaks_no_watch(servers, layout):
+    r = servers("COMPATIBLE", "yes" if layout == "redisbloom" else "no").client()
+    r.bf().add("b", "x")
+    r.cf().add("c", "x")
+
+    def survives(key, *words):
+        """Whether a transaction that watches the key is executed though this came between."""
+        with r.pipeline() as pipe:
+            pipe.watch(key)
+            try:
+                r.execute_command(*words)
+            except redis.ResponseError:
+                pass
+            pipe.multi()
+            pipe.ping()
+            try:
+                return pipe.execute() == [True]
+            except redis.WatchError:
+                return False
+
+    for words in [
+        ("BF.ADD", "b", "x"), ("BF.MADD", "b", "x", "x"), ("BF.INSERT", "b", "ITEMS", "x"), ("BF.RESERVE", "b", 0.01, 10),
+        ("CF.ADDNX", "c", "x"), ("CF.INSERTNX", "c", "ITEMS", "x"), ("CF.DEL", "c", "never"), ("BF.EXISTS", "b", "y"),
+        ("BF.ADD", "c", "x"), ("BF.LOADCHUNK", "b", 1, "x"),
+    ]:
+        assert survives(words[1], *words), words
+    for words in [
+        ("BF.ADD", "b", "y"), ("BF.MADD", "b", "x", "z"), ("BF.INSERT", "b", "ITEMS", "w"), ("BF.CLEAR", "b"),
+        ("CF.ADD", "c", "x"), ("CF.ADDNX", "c", "y"), ("CF.INSERT", "c", "ITEMS", "x"), ("CF.DEL", "c", "x"),
+        ("CF.COMPACT", "c"), ("BF.RESERVE", "new", 0.01, 10), ("BF.ADD", "other", "x"), ("CF.ADD", "other:c", "x"),
+        ("BF.MERGE", "union", "b"), ("BF.RESERVE", "dying", 0.01, 10, "EX", 100),
+    ]:
+        assert not survives(words[1], *words), words
+
+
+
 def test_memory_usage_is_what_the_server_gave(servers):
     r = servers().client()
     r.execute_command("CONFIG", "SET", "maxmemory", "0")
@@ -325,6 +362,8 @@ def test_commands_are_documented_and_categorised(r):
         category = {name: {member.lower() for member in r.acl_cat(name)} for name in ["read", "write", "bloom", "cuckoo"]}
         assert {"bf.exists", "cf.count", "bf.scandump"} <= category["read"]
         assert {"bf.add", "cf.compact", "bf.merge", "cf.del"} <= category["write"]
+        # Rules for RedisBloom's users still load.
+        assert r.acl_setuser("app", enabled=True, categories=["+bloom", "+topk", "-cms", "-tdigest"])
         assert {"bf.add", "bf.info"} <= category["bloom"] and {"cf.add", "cf.info"} <= category["cuckoo"]
     docs = dict(zip(*[iter(r.execute_command("COMMAND", "DOCS", "cf.reserve")[1])] * 2))
     arguments = [dict(zip(*[iter(argument)] * 2)) for argument in docs[b"arguments"]]
@@ -454,6 +493,18 @@ def test_info_and_events(r):
     assert info["tamis_bytes"] > 0
     r.execute_command("FLUSHALL", "SYNC")
     assert r.info("tamis_filters")["tamis_bloom_keys"] == 0
+
+
+def test_numbers_out_of_range_are_named(servers):
+    r = servers().client()
+    for name, value in [("bf-initial-size", 0), ("cf-bucket-size", 256), ("cf-expansion-factor", -2)]:
+        with pytest.raises(redis.ResponseError, match=f"Value for `{name}` must be in the range"):
+            r.config_set(f"tamis.{name}", value)
+    with pytest.raises(redis.ResponseError):
+        r.config_set("tamis.max-key-bytes", -1)
+    # A layout's own expansion survives a change of the layout.
+    r.config_set("tamis.compatible", "yes")
+    r.config_set("tamis.cf-expansion-factor", -1)
 
 
 def test_options(servers):

@@ -97,5 +97,5 @@ def test_both_layouts_side_by_side(r):
     assert b"tamis--bf" in r.type("ours") and b"MBbloom--" in r.type("theirs")
     assert b"MBbloomCF" in r.type("theirs:cf")
     # A rate can only be asked for in our own layout.
-    r.execute_command("CF.RESERVE", "asked", 1000, "ERROR", 0.001)
+    r.execute_command("CF.RESERVE", "asked", 1000, "ERROR", 0.001, "LAYOUT", "tamis")
     assert b"tamis--cf" in r.type("asked")

@@ -51,8 +51,12 @@ def test_missing_keys(r):
     ("CF.RESERVE k 5 MAXITERATIONS x", "Couldn't parse MAXITERATIONS"),
     ("CF.RESERVE k 5 EXPANSION 99999", "EXPANSION: value must be in the range [0, 32768]"),
     ("CF.RESERVE k 5 ERROR 1", "ERR error rate must be in the range (0.000000, 1.000000)"),
+    ("CF.RESERVE k 5 ERROR 1e-8", "ERR ERROR must be at least 1.8e-8 for a filter that grows like this: 18 layers share it; "
+     "1e-9 with EXPANSION 0. A Bloom filter goes lower, and with COUNTING its items can be removed, too"),
+    ("CF.RESERVE k 5 ERROR 1e-10 EXPANSION 0", "ERR ERROR must be at least 1e-9. A Bloom filter goes lower, and with "
+     "COUNTING its items can be removed, too"),
     ("CF.RESERVE k 5 FOO", "ERR Unknown argument received: 'FOO'"),
-    ("CF.INSERT k CAPACITY 5 ITEM a", "ERR Unknown argument received: 'ITEM'"),
+    ("CF.INSERT k CAPACITY 5 ITEM a", "Unknown argument received"),
     ("CF.LOADCHUNK k 1 abc", "Invalid header"),
 ])
 def test_errors(r, line, text):
@@ -106,3 +110,21 @@ def test_dump_and_load_through_the_client(r):
         assert cf.loadchunk("copy", iterator, data)
     assert found(r, "copy", keys(0, 3000), "CF.MEXISTS") == 3000
     assert all(cf.delete("copy", key) for key in keys(0, 100))
+
+
+@pytest.mark.any_server
+def test_the_most_layers_are_named(r):
+    """No setting is to blame for them."""
+    r.config_set("tamis.cf-max-expansions", 1)
+    r.execute_command("CF.RESERVE", "k", 1, "EXPANSION", 1)
+    with pytest.raises(redis.ResponseError, match="shared among 32 layers.*reserve a larger one.*EXPANSION 2"):
+        for at in range(0, 60_000, 100):
+            r.execute_command("CF.INSERT", "k", "ITEMS", *keys(at, at + 99))
+            r.execute_command("CF.ADD", "k", f"key{at + 99}")
+    assert r.cf().info("k").filterNum == 32
+
+
+@pytest.mark.parametrize("words, rate", [("", "1.8e-8"), ("EXPANSION 1", "3.2e-8"), ("EXPANSION 0", "1e-9")])
+@pytest.mark.any_server
+def test_the_lowest_rate_is_taken(r, words, rate):
+    assert r.execute_command("CF.RESERVE", "k", 5, "ERROR", rate, *words.split()) == b"OK"

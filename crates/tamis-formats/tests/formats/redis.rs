@@ -2,6 +2,7 @@
 
 use crate::common::{again, again_for, has, sample, words};
 use std::path::PathBuf;
+use tamis_formats::redisbloom::{Chain, Cuckoo};
 use tamis_formats::{Create, Error, Format, Hint, Keys};
 
 #[test]
@@ -216,4 +217,56 @@ fn redisbloom_cuckoo() {
             assert!(filter.to_bytes() == expected, "{name} becomes another");
         }
     }
+}
+
+/// The file is the server's own, of the same additions and CF.COMPACT.
+#[test]
+fn compacting_moves_what_it_can_of_every_table() {
+    let file = sample("redisbloom/cfcompact.nolzf.dump");
+    let mut cuckoo = Cuckoo::new(64, 2, 20, 1).unwrap();
+    for key in words(0..400) {
+        cuckoo.insert(key.as_bytes()).unwrap();
+    }
+    cuckoo.compact();
+    assert_eq!(cuckoo.tables(), 7);
+    for table in cuckoo.parts() {
+        assert!(file.windows(table.len()).any(|bytes| bytes == table));
+    }
+}
+
+/// As many as the server makes of it in one command.
+#[test]
+fn a_cuckoo_filter_has_as_many_tables_as_it_needs() {
+    let mut cuckoo = Cuckoo::new(4, 2, 20, 1).unwrap();
+    for key in words(0..6_000) {
+        cuckoo.insert(key.as_bytes()).unwrap();
+    }
+    assert_eq!(cuckoo.tables(), 1_500);
+    let header = cuckoo.dump_header();
+    let again = Cuckoo::of_chunks(&header, &cuckoo.parts()).unwrap();
+    assert!(again.parts() == cuckoo.parts() && again.dump_header() == header);
+}
+
+#[test]
+fn a_growth_of_zero_is_written_and_none_is_two() {
+    for (growth, written) in [(Some(0), 0), (None, 2), (Some(4), 4)] {
+        let mut chain = Chain::new(3, 0.01, growth).unwrap();
+        assert_eq!(chain.dump_header()[16..20], u32::to_le_bytes(written));
+        let takes_more = words(0..9)
+            .iter()
+            .all(|key| chain.insert(key.as_bytes()).is_ok());
+        assert_eq!(takes_more, growth == Some(4));
+        assert!((chain.rate() / 0.01 - 1.0).abs() < 1e-9);
+    }
+}
+
+/// Until its rate can't be halved any more, as the server does.
+#[test]
+fn a_chain_of_equal_layers_ends_where_the_servers_does() {
+    let mut chain = Chain::new(1, 0.01, Some(1)).unwrap();
+    let refused = (0..100_000).find(|i| chain.insert(format!("k{i}").as_bytes()).is_err());
+    assert_eq!((refused, chain.parts().len()), (Some(2_242), 1_067));
+    let header = chain.dump_header();
+    let again = Chain::of_chunks(&header, &chain.parts()).unwrap();
+    assert_eq!(again.keys(), 1_067);
 }

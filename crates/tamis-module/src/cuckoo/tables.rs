@@ -23,6 +23,13 @@ use tamis::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
 const MOST_TABLES: u64 = 1 << 24;
+/// Of a table; lower ones the library refuses.
+const LOWEST_RATE: f64 = 1e-9;
+
+/// The lowest rate that so many layers can share.
+fn lowest(layers: u32) -> f64 {
+    f64::from(layers) / 1e9
+}
 
 /// The first chunk of a dump: this, expansion, most layers, layers (32 bits
 /// each), deletes and the bytes that follow (64). All little-endian. What
@@ -38,11 +45,33 @@ pub struct Tables {
     deletes: u64,
 }
 
+fn too_low(layers: u32) -> Error {
+    let lowest = lowest(layers);
+    let shared = match layers {
+        1 => String::new(),
+        _ => format!(
+            " for a filter that grows like this: {layers} layers share it; 1e-9 with EXPANSION 0"
+        ),
+    };
+    Error(
+        format!(
+            "ERR ERROR must be at least {lowest:e}{shared}. A Bloom filter goes lower, and with COUNTING its items can \
+             be removed, too"
+        )
+        .into(),
+    )
+}
+
 impl Tables {
     pub fn new(capacity: u64, rate: f64, expansion: u32, hasher: Hasher) -> Result<Self, Error> {
         let capacity = capacity.max(FEWEST_CUCKOO_KEYS);
         let most_layers = cuckoo_layers(capacity, expansion);
-        let first = Cuckoo::with_hasher(capacity, rate / f64::from(most_layers), hasher)?;
+        if rate < lowest(most_layers) {
+            return Err(too_low(most_layers));
+        }
+        // By dividing, the lowest rate may come out a little lower.
+        let each = (rate / f64::from(most_layers)).max(LOWEST_RATE);
+        let first = Cuckoo::with_hasher(capacity, each, hasher)?;
         Ok(Self {
             layers: vec![vec![Some(Box::new(first))]],
             expansion,
@@ -132,7 +161,16 @@ impl Tables {
         }
         let layers = self.layers.len() as u32;
         let tables = self.tables_of(layers).filter(|_| layers < self.most_layers);
-        let tables = tables.ok_or(Error::new("Maximum expansions reached"))?;
+        let tables = tables.ok_or_else(|| {
+            Error(
+                format!(
+                    "Maximum expansions reached: the filter's rate is shared among {} layers, and they are full; \
+                     reserve a larger one, or one that grows in larger steps (EXPANSION 2 or more)",
+                    self.most_layers
+                )
+                .into(),
+            )
+        })?;
         let more = tables.saturating_mul(self.table_bytes());
         room.allows(self.bytes().saturating_add(more))?;
         let mut layer = Vec::new();

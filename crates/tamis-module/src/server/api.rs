@@ -212,6 +212,14 @@ impl<'c> Call<'c> {
         ));
     }
 
+    /// A name of a field.
+    pub(super) fn reply_name(&self, name: &CStr) {
+        api!(RedisModule_ReplyWithSimpleString(
+            self.context,
+            name.as_ptr()
+        ));
+    }
+
     pub(super) fn reply_null(&self) {
         api!(RedisModule_ReplyWithNull(self.context));
     }
@@ -228,10 +236,20 @@ impl<'c> Call<'c> {
     // What replicas and the append-only file get.
 
     pub(super) fn replicate_as_is(&self) {
+        self.signal();
         api!(RedisModule_ReplicateVerbatim(self.context));
     }
 
+    /// To those who watch the key, or have a copy of it, that it has changed.
+    fn signal(&self) {
+        api!(RedisModule_SignalModifiedKey(
+            self.context,
+            self.arguments[1].string
+        ));
+    }
+
     pub(super) fn replicate(&self, command: &CStr, arguments: &[ServerString<'_>]) {
+        self.signal();
         api!(RedisModule_Replicate(
             self.context,
             command.as_ptr(),

@@ -10,11 +10,13 @@ use crate::filter::{Filter, Room};
 use crate::window::contains_many;
 use crate::words::{FilterLayout, Wish, moment};
 use std::ffi::CStr;
-use tamis::Moment;
 use tamis_formats::valkeybloom;
 
 /// What a new filter is, from what was said and the module's options.
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
+    if wish.counting {
+        super::refuse_unreadable(call, wish, "COUNTING")?;
+    }
     let layout = match (wish.seed, wish.counting || wish.window.is_some()) {
         (Some(_), _) => FilterLayout::Valkey,
         // RedisBloom has none that count or forget.
@@ -31,9 +33,10 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
         capacity: wish
             .capacity
             .unwrap_or_else(|| settings::BF_SIZE.get() as u64),
-        expansion: wish
-            .expansion
-            .unwrap_or_else(|| settings::BF_EXPANSION.get() as u32),
+        expansion: match (wish.fixed, wish.expansion) {
+            (true, None | Some(1..)) => None,
+            (_, times) => Some(times.unwrap_or_else(|| settings::BF_EXPANSION.get() as u32)),
+        },
         counting: wish.counting,
         window: wish.window,
         layout,
@@ -49,8 +52,10 @@ fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
     let growth = match (new.expansion, new.counting, &new.window) {
         (_, _, Some(options)) => window::words(options),
         (_, true, None) => vec![text("COUNTING")],
-        (0, false, None) => vec![text("NONSCALING")],
-        (times, false, None) => vec![text("EXPANSION"), text(&times.to_string())],
+        (Some(times), false, None) if times > 0 || new.layout == FilterLayout::RedisBloom => {
+            vec![text("EXPANSION"), text(&times.to_string())]
+        }
+        (_, false, None) => vec![text("NONSCALING")],
     };
     let (rate, capacity) = (text(&new.rate.to_string()), text(&new.capacity.to_string()));
     match new.layout {
@@ -185,33 +190,26 @@ pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
             None
         }
     };
-    both::exists(call, |filter, items, found| {
-        ask(call, filter, told, items, found)
+    both::exists(call, |filter: &Bloom, item| match (filter, told) {
+        (Bloom::Window(window), told) => {
+            let at = told.unwrap_or_else(|| window::now(call, window));
+            let mut found = [false];
+            contains_many(window, &[item], at, &mut found);
+            Ok(found[0])
+        }
+        (_, Some(_)) => Err(Error::NO_WINDOW),
+        (filter, None) => filter.contains(item),
     })
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
-    both::mexists(call, |filter, items, found| {
-        ask(call, filter, None, items, found)
-    })
-}
-
-fn ask(
-    call: &Call<'_>,
-    filter: &Bloom,
-    told: Option<Moment>,
-    items: &[&[u8]],
-    found: &mut [bool],
-) -> Result<(), Error> {
-    match (filter, told) {
-        (Bloom::Window(window), told) => {
-            let at = told.unwrap_or_else(|| window::now(call, window));
-            contains_many(window, items, at, found);
+    both::mexists(call, |filter: &Bloom, items, found| match filter {
+        Bloom::Window(window) => {
+            contains_many(window, items, window::now(call, window), found);
             Ok(())
         }
-        (_, Some(_)) => Err(Error::NO_WINDOW),
-        (filter, None) => filter.contains_many(items, found),
-    }
+        filter => filter.contains_many(items, found),
+    })
 }
 
 pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
@@ -226,11 +224,11 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
     let fields = [
-        ("CAPACITY", "Capacity", Some(info.capacity)),
-        ("SIZE", "Size", Some(info.bytes + structs)),
-        ("FILTERS", "Number of filters", Some(info.layers)),
-        ("ITEMS", "Number of items inserted", Some(info.keys)),
-        ("EXPANSION", "Expansion rate", info.expansion),
+        ("CAPACITY", c"Capacity", Some(info.capacity)),
+        ("SIZE", c"Size", Some(info.bytes + structs)),
+        ("FILTERS", c"Number of filters", Some(info.layers)),
+        ("ITEMS", c"Number of items inserted", Some(info.keys)),
+        ("EXPANSION", c"Expansion rate", info.expansion),
     ];
     let value = |value: Option<u64>| match value {
         Some(number) => call.reply_count(number),
@@ -239,7 +237,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     if call.len() == 2 {
         call.reply_map(fields.len());
         for (_, name, number) in fields {
-            call.reply_bytes(name.as_bytes());
+            call.reply_name(name);
             value(number);
         }
         return Ok(());
@@ -252,12 +250,12 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         };
         window::info(call, window);
     } else if is("ERROR") {
-        both::reply_rate(call, "Error rate", Some(info.rate));
+        both::reply_rate(call, c"Error rate", Some(info.rate));
     } else if is("TIGHTENING") {
-        both::reply_rate(call, "Tightening ratio", info.tightening);
+        both::reply_rate(call, c"Tightening ratio", info.tightening);
     } else if is("MAXSCALEDCAPACITY") {
         // None ends before the memory does.
-        both::begin_field(call, "Max scaled capacity");
+        both::begin_field(call, c"Max scaled capacity");
         value((info.expansion.is_none()).then_some(info.capacity));
     } else {
         let field = fields.iter().find(|(known, ..)| is(known));
@@ -305,7 +303,10 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn remove(call: &Call<'_>) -> Result<(), Error> {
-    both::remove::<Bloom>(call, Error::NOT_FOUND, c"bloom.remove")
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = types::get::<Bloom>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    both::remove(call, filter, c"bloom.remove")
 }
 
 pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
@@ -381,5 +382,5 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
 pub(super) fn loadchunk(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=4)?;
     let iterator = chunks::iterator(call, "ERR Second argument must be numeric")?;
-    chunks::load::<Bloom>(call, iterator, Error::BAD_DATA, c"bloom.load")
+    chunks::load::<Bloom>(call, iterator, c"bloom.load")
 }

@@ -163,11 +163,16 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error
 /// Answers for the first item behind the key.
 pub(super) fn exists<V: Value>(
     call: &Call<'_>,
-    answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
+    answer: impl FnOnce(&V, &[u8]) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    let mut found = [false];
-    ask::<V>(call, &[call.bytes(2)], &mut found, answer)?;
-    call.reply_bool(found[0]);
+    let mut key = call.open(1, false);
+    let found = match types::get::<V>(&mut key)? {
+        Some(filter) => answer(filter, call.bytes(2))?,
+        None => false,
+    };
+    counters::count(V::ASKED, 1);
+    counters::count(V::HITS, found.into());
+    call.reply_bool(found);
     Ok(())
 }
 
@@ -179,25 +184,15 @@ pub(super) fn mexists<V: Value>(
     call.expect(3..=usize::MAX)?;
     let items = call.all_bytes(2);
     let mut found = vec![false; items.len()];
-    ask::<V>(call, &items, &mut found, answer)?;
-    call.reply_array(found.len());
-    found.iter().for_each(|found| call.reply_bool(*found));
-    Ok(())
-}
-
-fn ask<V: Value>(
-    call: &Call<'_>,
-    items: &[&[u8]],
-    found: &mut [bool],
-    answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
-) -> Result<(), Error> {
     let mut key = call.open(1, false);
     if let Some(filter) = types::get::<V>(&mut key)? {
-        answer(filter, items, found)?;
+        answer(filter, &items, &mut found)?;
     }
     let hits = found.iter().filter(|found| **found).count();
     counters::count(V::ASKED, items.len() as u64);
     counters::count(V::HITS, hits as u64);
+    call.reply_array(found.len());
+    found.iter().for_each(|found| call.reply_bool(*found));
     Ok(())
 }
 
@@ -212,10 +207,7 @@ pub(super) fn count<V: Value>(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-pub(super) fn remove<V: Value>(call: &Call<'_>, none: Error, event: &CStr) -> Result<(), Error> {
-    call.expect(3..=3)?;
-    let mut key = call.open(1, true);
-    let filter = types::get::<V>(&mut key)?.ok_or(none)?;
+pub(super) fn remove<V: Value>(call: &Call<'_>, filter: &mut V, event: &CStr) -> Result<(), Error> {
     let removed = filter.remove(call.bytes(2))?;
     if removed {
         call.replicate_as_is();
@@ -226,17 +218,17 @@ pub(super) fn remove<V: Value>(call: &Call<'_>, none: Error, event: &CStr) -> Re
 }
 
 /// Begins the answer to INFO of a single field; its value follows.
-pub(super) fn begin_field(call: &Call<'_>, name: &str) {
+pub(super) fn begin_field(call: &Call<'_>, name: &CStr) {
     if call.is_resp3() {
         call.reply_map(1);
-        call.reply_bytes(name.as_bytes());
+        call.reply_name(name);
     } else {
         call.reply_array(1);
     }
 }
 
 /// A share between 0 and 1, which INFO reports when it is asked for.
-pub(super) fn reply_rate(call: &Call<'_>, name: &str, rate: Option<f64>) {
+pub(super) fn reply_rate(call: &Call<'_>, name: &CStr, rate: Option<f64>) {
     begin_field(call, name);
     match rate {
         Some(rate) => call.reply_bytes(rate.to_string().as_bytes()),

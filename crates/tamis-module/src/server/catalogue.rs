@@ -123,7 +123,8 @@ pub(super) fn register(context: Context) -> Result<(), String> {
         )
     };
     if let Some(add) = add {
-        for category in [c"bloom", c"cuckoo"] {
+        // RedisBloom's others have no command here, but rules that name them still load.
+        for category in [c"bloom", c"cuckoo", c"topk", c"cms", c"tdigest"] {
             // SAFETY: as its documentation says. Where it exists already, that is as well.
             unsafe { add(context, category.as_ptr()) };
         }

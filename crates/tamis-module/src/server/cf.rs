@@ -10,7 +10,10 @@ use crate::filter::{Filter, Room as _};
 use crate::words::{FilterLayout, Wish};
 
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
-    // Only Tamis's layout can keep a rate that is asked for.
+    if wish.rate.is_some() {
+        // Only Tamis's layout can keep a rate that is asked for.
+        super::refuse_unreadable(call, wish, "an ERROR rate")?;
+    }
     let layout = wish.layout.unwrap_or_else(|| match wish.rate {
         Some(_) => FilterLayout::Tamis,
         None => super::default_layout(call),
@@ -82,6 +85,25 @@ pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     both::reserve::<Cuckoo>(call, &wish, create)
 }
 
+/// The filter to which a command adds. As RedisBloom, which reads what is
+/// written about its layout, this refuses all of a command on one that has the
+/// most tables already, and lets another grow as far as the command needs.
+fn filter_for<'k>(
+    call: &Call<'_>,
+    key: &'k mut Key<'_>,
+    wish: &Wish,
+) -> Result<&'k mut Cuckoo, Error> {
+    let filter = both::filter_for::<Cuckoo>(call, key, wish, create)?;
+    match filter {
+        Cuckoo::RedisBloom(cuckoo)
+            if cuckoo.tables() as i64 >= settings::CF_TABLES.get() && !call.must_obey() =>
+        {
+            Err(Error::new("Maximum expansions reached"))
+        }
+        filter => Ok(filter),
+    }
+}
+
 pub(super) fn add(call: &Call<'_>) -> Result<(), Error> {
     add_one(call, false)
 }
@@ -93,7 +115,7 @@ pub(super) fn addnx(call: &Call<'_>) -> Result<(), Error> {
 fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);
-    let filter = both::filter_for::<Cuckoo>(call, &mut key, &Wish::default(), create)?;
+    let filter = filter_for(call, &mut key, &Wish::default())?;
     let item = call.bytes(2);
     counters::count(Counter::CuckooAdds, 1);
     if only_new && filter.contains(item)? {
@@ -109,18 +131,18 @@ fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
 }
 
 pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
-    insert_all(call, false)
+    insert_all(call, "cf.insert", false)
 }
 
 pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
-    insert_all(call, true)
+    insert_all(call, "cf.insertnx", true)
 }
 
 /// Answers 1 for an item that is in now, 0 for one that was (NX), -1 for one
 /// that could not be added.
-fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
+fn insert_all(call: &Call<'_>, name: &'static str, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
-    let (wish, at) = Wish::cuckoo_insert(&call.all_bytes(2))?;
+    let (wish, at) = Wish::cuckoo_insert(name, &call.all_bytes(2))?;
     let least = 2 * settings::CF_BUCKET.get() as u64;
     if settings::COMPATIBLE.is_set() && wish.capacity.is_some_and(|capacity| capacity < least) {
         return Err(Error::new(
@@ -128,7 +150,7 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
         ));
     }
     let mut key = call.open(1, true);
-    let filter = both::filter_for::<Cuckoo>(call, &mut key, &wish, create)?;
+    let filter = filter_for(call, &mut key, &wish)?;
     let from = 2 + at;
     let mut answers = Vec::with_capacity(call.len() - from);
     let mut added = Vec::new();
@@ -165,7 +187,7 @@ fn insert_all(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
 
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    both::exists(call, Cuckoo::contains_many)
+    both::exists(call, Cuckoo::contains)
 }
 
 pub(super) fn mexists(call: &Call<'_>) -> Result<(), Error> {
@@ -177,16 +199,23 @@ pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
 }
 
 pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
-    both::remove::<Cuckoo>(call, Error::new("Not found"), c"cuckoo.del")
+    call.expect(3..=3)?;
+    let mut key = call.open(1, true);
+    let filter = filter_of_any(&mut key).ok_or(Error::new("Not found"))?;
+    both::remove(call, filter, c"cuckoo.del")
+}
+
+/// The filter of a key. As RedisBloom says it where a cuckoo filter is changed, a
+/// key of another type isn't there.
+fn filter_of_any<'k>(key: &'k mut Key<'_>) -> Option<&'k mut Cuckoo> {
+    types::get::<Cuckoo>(key).ok().flatten()
 }
 
 pub(super) fn compact(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, true);
-    let filter = types::get::<Cuckoo>(&mut key)?;
-    filter
-        .ok_or(Error::new("Cuckoo filter was not found"))?
-        .compact()?;
+    let missing = Error::new("Cuckoo filter was not found");
+    filter_of_any(&mut key).ok_or(missing)?.compact()?;
     call.replicate_as_is();
     call.reply_ok();
     Ok(())
@@ -202,10 +231,10 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     if call.len() == 3 {
         match call.bytes(2) {
             word if word.eq_ignore_ascii_case(b"ERROR") => {
-                both::reply_rate(call, "Error rate", Some(info.rate));
+                both::reply_rate(call, c"Error rate", Some(info.rate));
             }
             word if word.eq_ignore_ascii_case(b"CAPACITY") => {
-                both::begin_field(call, "Capacity");
+                both::begin_field(call, c"Capacity");
                 call.reply_count(info.capacity);
             }
             _ => return Err(Error::new("Invalid information value")),
@@ -218,18 +247,18 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
     let fields = [
-        ("Size", info.bytes + structs),
-        ("Number of buckets", info.buckets),
-        ("Number of filters", info.layers),
-        ("Number of items inserted", info.keys),
-        ("Number of items deleted", info.deletes),
-        ("Bucket size", info.bucket_size),
-        ("Expansion rate", info.expansion),
-        ("Max iterations", info.most_kicks),
+        (c"Size", info.bytes + structs),
+        (c"Number of buckets", info.buckets),
+        (c"Number of filters", info.layers),
+        (c"Number of items inserted", info.keys),
+        (c"Number of items deleted", info.deletes),
+        (c"Bucket size", info.bucket_size),
+        (c"Expansion rate", info.expansion),
+        (c"Max iterations", info.most_kicks),
     ];
     call.reply_map(fields.len());
     for (name, number) in fields {
-        call.reply_bytes(name.as_bytes());
+        call.reply_name(name);
         call.reply_count(number);
     }
     Ok(())
@@ -262,13 +291,13 @@ pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
 
 pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
-    let mut key = call.open(1, false);
-    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
-    filter.check()?;
     let iterator = chunks::iterator(call, "Invalid position")?;
     if iterator < 0 {
         return Err(Error::new("Invalid position"));
     }
+    let mut key = call.open(1, false);
+    let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
+    filter.check()?;
     // As RedisBloom's, of which an empty one can't be dumped.
     let empty = matches!(filter, Cuckoo::RedisBloom(cuckoo) if cuckoo.keys() == 0);
     if empty && settings::COMPATIBLE.is_set() {
@@ -283,9 +312,20 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
 pub(super) fn loadchunk(call: &Call<'_>) -> Result<(), Error> {
     call.expect(4..=4)?;
     let iterator = chunks::iterator(call, "Invalid position")?;
-    if iterator <= 0 {
+    if iterator == 0 {
         return Err(Error::new("Invalid position"));
     }
-    let bad = Error::new("Couldn't load chunk!");
-    chunks::load::<Cuckoo>(call, iterator, bad, c"cuckoo.load")
+    let is_whole = |filter: &mut Cuckoo| filter.as_loading().is_none();
+    if iterator == 1 && types::get(&mut call.open(1, false))?.is_some_and(is_whole) {
+        return Err(Error::EXISTS);
+    }
+    // RedisBloom has one text for all of these.
+    let of_place = [Error::BAD_DATA, Error::NO_LINK, Error::TOO_BIG];
+    chunks::load::<Cuckoo>(call, iterator, c"cuckoo.load").map_err(|error| {
+        if of_place.contains(&error) {
+            Error::new("Couldn't load chunk!")
+        } else {
+            error
+        }
+    })
 }

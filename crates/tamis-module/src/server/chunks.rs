@@ -41,27 +41,19 @@ pub(super) fn dump<V: Value>(
 
 /// Takes the next chunk. With the last one the key becomes a filter; before, it
 /// refuses every other command.
-pub(super) fn load<V: Value>(
-    call: &Call<'_>,
-    iterator: i64,
-    bad: Error,
-    event: &CStr,
-) -> Result<(), Error> {
+pub(super) fn load<V: Value>(call: &Call<'_>, iterator: i64, event: &CStr) -> Result<(), Error> {
     let data = call.bytes(3);
-    let bad = || bad.clone();
     let mut key = call.open(1, true);
     let mut value = types::get::<V>(&mut key)?;
     let is_whole = (value.as_mut()).is_some_and(|value| value.as_loading().is_none());
     let loading = match (iterator, value) {
-        (..=0, _) => return Err(bad()),
-        (1, _) if is_whole => return Err(bad()),
-        (1, _) => {
+        (1, _) if !is_whole => {
             let expected = V::expected(data)?;
             call.allows(expected)?;
             let loading = Loading::new(data, expected);
             if loading.is_whole() {
                 // Nothing follows, so it is nothing.
-                return Err(bad());
+                return Err(Error::BAD_DATA);
             }
             match V::empty(data)? {
                 // Zeros may follow, or nothing.
@@ -75,13 +67,14 @@ pub(super) fn load<V: Value>(
         (_, None) => return Err(Error::NOT_FOUND),
         // The last chunk again, because its answer was lost?
         (end, Some(value)) if is_whole => {
-            let start = (end as u64 - 1).checked_sub(data.len() as u64);
-            let same = start.is_some_and(|at| value.dump(at, data.len()) == data);
-            return same.then(|| call.reply_ok()).ok_or_else(bad);
+            check_same(value, end, data)?;
+            call.reply_ok();
+            return Ok(());
         }
         (end, Some(value)) => {
-            let loading = value.as_loading_mut().ok_or_else(bad)?;
-            loading.push(end as u64, data)?;
+            let loading = value.as_loading_mut().ok_or(Error::BAD_DATA)?;
+            let end = u64::try_from(end).map_err(|_| Error::BAD_DATA)?;
+            loading.push(end, data)?;
             loading
         }
     };
@@ -101,4 +94,20 @@ pub(super) fn load<V: Value>(
     call.replicate_as_is();
     call.reply_ok();
     Ok(())
+}
+
+/// Refuses a chunk for a filter that is whole, unless it has these bytes there.
+fn check_same<V: Value>(value: &V, end: i64, data: &[u8]) -> Result<(), Error> {
+    let end = u64::try_from(end).map_err(|_| Error::BAD_DATA)?;
+    let start = end.checked_sub(data.len() as u64).ok_or(Error::BAD_DATA)?;
+    let held = match start.checked_sub(1) {
+        Some(at) => value.dump(at, data.len()),
+        None => return Err(Error::NO_LINK),
+    };
+    match held.len() {
+        0 if !data.is_empty() => Err(Error::NO_LINK),
+        len if len < data.len() => Err(Error::TOO_BIG),
+        _ if held == data => Ok(()),
+        _ => Err(Error::BAD_DATA),
+    }
 }

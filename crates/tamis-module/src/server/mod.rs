@@ -21,6 +21,21 @@ use std::ffi::{c_char, c_int};
 use tamis::{Hasher, SecretKey};
 use valkey_module::raw;
 
+/// A filter that RedisBloom can't read, where new ones are made for it: only if
+/// the layout is named as well.
+fn refuse_unreadable(call: &Call<'_>, wish: &Wish, word: &str) -> Result<(), Error> {
+    if !settings::COMPATIBLE.is_set() || wish.layout.is_some() || call.must_obey() {
+        return Ok(());
+    }
+    Err(Error(
+        format!(
+            "ERR new filters are RedisBloom's (COMPATIBLE yes), and RedisBloom can't read one with {word}: \
+             add LAYOUT tamis to have one all the same"
+        )
+        .into(),
+    ))
+}
+
 /// The layout of a filter of which it is not said. In what comes from a primary
 /// or an append-only file it would be, unless it is RedisBloom's: those say
 /// nothing that RedisBloom doesn't know.
@@ -78,14 +93,6 @@ impl Room for Call<'_> {
         }
         Ok(())
     }
-
-    fn most_tables(&self) -> usize {
-        if self.must_obey() {
-            usize::MAX
-        } else {
-            settings::CF_TABLES.get() as usize
-        }
-    }
 }
 
 const NAME: &std::ffi::CStr = c"tamis";
@@ -117,6 +124,14 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     }
     // SAFETY: as the caller promises.
     let (context, words) = unsafe { (Context::new(context), ServerString::list(argv, argc)) };
+    // SAFETY: a function of the server, set above.
+    if unsafe { raw::RedisModule_RegisterNumericConfig }.is_none() {
+        log(
+            context,
+            "the module tamis needs Redis 7.0 or newer, or Valkey: this server is older",
+        );
+        return raw::REDISMODULE_ERR as c_int;
+    }
     let loaded = std::panic::catch_unwind(|| load(context, words));
     let bug = || Err("internal error: please report it".to_owned());
     match loaded.unwrap_or_else(|_| bug()) {
@@ -130,8 +145,11 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 
 fn load(context: Context, words: &[ServerString<'_>]) -> Result<(), String> {
     alloc::prepare();
-    let options =
-        raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+    // What changes nothing must not break a WATCH: a change is reported with what
+    // replicas get of it.
+    let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
+        | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;
     let server = context.as_ptr();
     api!(RedisModule_SetModuleOptions(server, options as c_int));
     types::register(context)?;

@@ -139,6 +139,22 @@ impl Number {
     pub(super) fn is_set(&self) -> bool {
         self.get() != 0
     }
+
+    /// Refuses a number in RedisBloom's words.
+    fn check(&self, value: i64) -> Result<(), String> {
+        let (mut least, most) = self.range;
+        if COMPATIBLE.is_set() && self.get() >= 0 {
+            // -1, the layout's own, isn't a choice of RedisBloom's.
+            least = least.max(0);
+        }
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        let name = name(self.name);
+        Err(format!(
+            "Value for `{name}` must be in the range [{least}, {most}]"
+        ))
+    }
 }
 
 impl Rate {
@@ -225,7 +241,7 @@ fn read(context: Context, words: &[&[u8]]) -> Result<Defaults, String> {
         }
         for (option, default) in RATES.iter().zip(&mut rates) {
             if is_named(word, option.name, option.aliases) {
-                words::rate(value, "").map_err(|_| bad())?;
+                words::rate(value, "", "").map_err(|_| bad())?;
                 *default = text.to_owned();
                 known = true;
             }
@@ -265,6 +281,11 @@ pub(super) fn register(context: Context, words: &[&[u8]]) -> Result<(), String> 
         option.value.store(default, Relaxed);
         let data = std::ptr::from_ref::<Number>(option).cast_mut().cast();
         let (name, flags) = registered(option.name, option.flags);
+        let (least, most) = match option.flags {
+            raw::REDISMODULE_CONFIG_MEMORY => option.range,
+            // `set_number` knows it.
+            _ => (i64::MIN, i64::MAX),
+        };
         let result = if option.is_bool {
             api!(RedisModule_RegisterBoolConfig(
                 server,
@@ -282,8 +303,8 @@ pub(super) fn register(context: Context, words: &[&[u8]]) -> Result<(), String> 
                 name.as_ptr(),
                 default,
                 flags,
-                option.range.0,
-                option.range.1,
+                least,
+                most,
                 Some(get_number),
                 Some(set_number),
                 None,
@@ -355,13 +376,33 @@ unsafe extern "C" fn set_number(
     _: *const c_char,
     value: c_longlong,
     data: *mut c_void,
-    _: *mut RawString,
+    error: *mut RawString,
 ) -> c_int {
     // SAFETY: registered with a number.
-    unsafe { option::<Number>(data) }
-        .value
-        .store(value, Relaxed);
-    0
+    let option = unsafe { option::<Number>(data) };
+    match option.check(value) {
+        Ok(()) => {
+            option.value.store(value, Relaxed);
+            0
+        }
+        // SAFETY: the server's place for it.
+        Err(text) => unsafe { refuse(error, &text) },
+    }
+}
+
+/// Tells the server why a value is refused.
+///
+/// # Safety
+/// `error` is the server's place for a string, which it takes.
+unsafe fn refuse(error: *mut RawString, text: &str) -> c_int {
+    let text = api!(RedisModule_CreateString(
+        std::ptr::null_mut(),
+        text.as_ptr().cast(),
+        text.len(),
+    ));
+    // SAFETY: as the caller promises.
+    unsafe { *error = text };
+    1
 }
 
 unsafe extern "C" fn get_rate(_: *const c_char, data: *mut c_void) -> RawString {
@@ -377,7 +418,7 @@ unsafe extern "C" fn set_rate(
 ) -> c_int {
     // SAFETY: registered with a rate; the server gives a string for this call.
     let (option, text) = unsafe { (option::<Rate>(data), ServerString::new(value)) };
-    match words::rate(text.bytes(), "bad error rate") {
+    match words::rate(text.bytes(), "bad error rate", words::RATES) {
         Ok(rate) => {
             option.bits.store(rate.to_bits(), Relaxed);
             api!(RedisModule_RetainString(std::ptr::null_mut(), value));
@@ -387,15 +428,7 @@ unsafe extern "C" fn set_rate(
             }
             0
         }
-        Err(text) => {
-            let text = api!(RedisModule_CreateString(
-                std::ptr::null_mut(),
-                text.0.as_ptr().cast(),
-                text.0.len(),
-            ));
-            // SAFETY: the server takes the string from there.
-            unsafe { *error = text };
-            1
-        }
+        // SAFETY: the server's place for it.
+        Err(text) => unsafe { refuse(error, &text.0) },
     }
 }

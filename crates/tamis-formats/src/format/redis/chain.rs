@@ -6,17 +6,19 @@ use super::rdb::{Sink, Source};
 use crate::bits::{Bits, unite};
 use crate::bytes::View;
 use crate::fields::Fields;
-use crate::format::{MOST_BITS, MOST_HASHES, sized, with_zeros};
+use crate::format::{MOST_BITS, sized, with_zeros};
 use crate::plain::Plain;
-use crate::probe::Probe;
+use crate::probe::{Probe, redis};
 use crate::{Error, Format};
 use std::borrow::Cow;
 
 const FORMAT: Format = Format::RedisBloom;
 const HEADER: usize = 20;
 const LAYER: usize = 53;
-/// Far beyond any chain: each layer is at least as large as the one before.
-const MOST_LAYERS: u64 = 1024;
+/// More than any chain has: the rate halves from layer to layer, and a double
+/// can be halved 1,075 times. A layer has one more hash than the one before.
+const MOST_LAYERS: u64 = 1100;
+const MOST_HASHES: u64 = 1200;
 
 /// Sizes are no powers of two.
 const NO_ROUND: u64 = 1;
@@ -67,10 +69,15 @@ struct Numbers {
     power: u64,
 }
 
+/// Neither NONSCALING nor an EXPANSION of 0.
+fn grows(growth: Option<u32>) -> bool {
+    growth.is_some_and(|times| times > 0)
+}
+
 impl Numbers {
     /// Of the first layer; those that may follow share the rate with it.
     fn first(entries: u64, rate: f64, growth: Option<u32>) -> Result<Self, Error> {
-        let rate = if growth.is_some() { rate * 0.5 } else { rate };
+        let rate = if grows(growth) { rate * 0.5 } else { rate };
         Self::new(entries.max(1), rate)
     }
 
@@ -104,7 +111,7 @@ impl Numbers {
             );
         }
         if !(1..=MOST_HASHES).contains(&self.hashes) {
-            return refuse("hashes", &"1 to 1024", self.hashes);
+            return refuse("hashes", &"1 to 1200", self.hashes);
         }
         if !(1..=MOST_BITS).contains(&self.bits) {
             return refuse("bits", &"1 to 2^48", self.bits);
@@ -175,7 +182,7 @@ impl<'a> Chain<'a> {
         let keys = reader.unsigned("keys")?;
         let count = reader.unsigned("layers")?;
         if !(1..=MOST_LAYERS).contains(&count) {
-            return Err(Error::corrupt(FORMAT, "layers", "1 to 1024", count));
+            return Err(Error::corrupt(FORMAT, "layers", "1 to 1100", count));
         }
         let options = reader.unsigned("options")?;
         let growth = reader.unsigned("growth")?;
@@ -329,15 +336,18 @@ impl<'a> Chain<'a> {
         header
     }
 
-    /// An empty one; without growth it will take no more than `entries` keys.
+    /// An empty one; without growth, or with one of 0, it will take no more than
+    /// `entries` keys.
     pub fn new(entries: u64, rate: f64, growth: Option<u32>) -> Result<Chain<'static>, Error> {
-        let options = match growth {
-            Some(_) => NO_ROUND | FORCE_64,
-            None => NO_ROUND | FORCE_64 | NO_SCALING,
+        let options = if grows(growth) {
+            NO_ROUND | FORCE_64
+        } else {
+            NO_ROUND | FORCE_64 | NO_SCALING
         };
         let mut chain = Chain {
             keys: 0,
             options,
+            // What the server writes of one that was reserved as NONSCALING.
             growth: growth.unwrap_or(2).into(),
             layers: Vec::new(),
         };
@@ -369,7 +379,8 @@ impl<'a> Chain<'a> {
 
     /// Whether the key may have been added.
     pub fn contains(&self, key: &[u8]) -> bool {
-        (self.layers.iter().rev()).any(|layer| layer.plain.contains(layer.view(), key))
+        let sums = redis(key);
+        (self.layers.iter().rev()).any(|layer| layer.plain.contains_sums(layer.view(), sums))
     }
 
     /// Asks many keys; `out[i]` is set where one of the layers has `keys[i]`.

@@ -11,9 +11,8 @@ use std::borrow::Cow;
 use tamis::raw::{Explanation, Joined, Look, Slot};
 
 const FORMAT: Format = Format::RedisCuckoo;
-/// Length of the header that SCANDUMP gives.
-pub(super) const HEADER: usize = 38;
-const MOST_TABLES: u64 = 1024;
+/// The server counts them in 16 bits.
+const MOST_TABLES: u64 = 65535;
 const MOST_BUCKETS: u64 = 1 << 40;
 const EMPTY: u8 = 0;
 
@@ -136,6 +135,9 @@ impl Table<'_> {
 }
 
 impl<'a> Cuckoo<'a> {
+    /// Length of the header that CF.SCANDUMP gives.
+    pub const HEADER: usize = 38;
+
     fn assembled(numbers: Numbers, tables: Vec<(u64, Cow<'a, [u8]>)>) -> Result<Self, Error> {
         let refuse = |what, expected: &dyn std::fmt::Display, got: u64| {
             Err(Error::corrupt(FORMAT, what, expected, got))
@@ -171,7 +173,7 @@ impl<'a> Cuckoo<'a> {
     pub fn decode(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let count = reader.unsigned("tables")?;
         if !(1..=MOST_TABLES).contains(&count) {
-            return Err(Error::corrupt(FORMAT, "tables", "1 to 1024", count));
+            return Err(Error::corrupt(FORMAT, "tables", "1 to 65535", count));
         }
         let buckets = reader.unsigned("buckets")?;
         let items = reader.unsigned("items")?;
@@ -271,6 +273,11 @@ impl<'a> Cuckoo<'a> {
             .collect();
         let sizes = sizes.ok_or_else(|| fields.corrupt("buckets", "up to 2^40", buckets))?;
         Ok((numbers, sizes))
+    }
+
+    /// How many tables there are.
+    pub fn tables(&self) -> usize {
+        self.tables.len()
     }
 
     /// The tables.
@@ -410,18 +417,19 @@ impl<'a> Cuckoo<'a> {
         self.numbers.items = self.numbers.items.saturating_sub(1);
         self.numbers.deletes = self.numbers.deletes.saturating_add(1);
         if self.tables.len() > 1 && self.numbers.deletes as f64 > self.numbers.items as f64 * 0.1 {
-            self.compact();
+            // Once a table can't be emptied, no older one can be let go.
+            let mut tables = (1..self.tables.len()).rev();
+            tables.find(|from| !self.compact_one(*from));
+            self.numbers.deletes = 0;
         }
         true
     }
 
-    /// Moves fingerprints to older tables, and lets the newest go while that
-    /// empties it.
+    /// Moves fingerprints of every table to older ones, and lets the newest go
+    /// while that empties it, as CF.COMPACT does.
     pub fn compact(&mut self) {
         for from in (1..self.tables.len()).rev() {
-            if !self.compact_one(from) {
-                break;
-            }
+            self.compact_one(from);
         }
         self.numbers.deletes = 0;
     }
@@ -562,6 +570,6 @@ impl Numbers {
         let more = u64::from(self.expansion.max(1)).checked_pow(i as u32)?;
         self.buckets
             .checked_mul(more)
-            .filter(|buckets| *buckets <= MOST_BUCKETS)
+            .filter(|buckets| *buckets <= MOST_BUCKETS && (i as u64) < MOST_TABLES)
     }
 }

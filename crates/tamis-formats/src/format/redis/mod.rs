@@ -204,7 +204,7 @@ fn chunks(format: Format, bytes: &[u8]) -> Result<(Format, Opened), Error> {
         ));
     };
     let data: Vec<&[u8]> = data.iter().map(|(_, data)| *data).collect();
-    Ok(if header.len() == cuckoo::HEADER {
+    Ok(if header.len() == Cuckoo::HEADER {
         let cuckoo = Cuckoo::of_chunks(header, &data)?;
         (Format::RedisCuckoo, new_cuckoo(cuckoo.into_owned(), true))
     } else {

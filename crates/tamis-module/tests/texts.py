@@ -1,0 +1,178 @@
+"""RedisBloom's answers to commands that it refuses, byte for byte: of its version 8, and of 2.8 where that differs."""
+
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+RATE = "ERR error rate must be in the range (0.000000, 1.000000)"
+OLD_RATE = "ERR (0 < error rate range < 1) "
+CAPACITY = "ERR capacity must be in the range [1, 1073741824]"
+EXPANSION = "ERR expansion must be in the range [0, 32768]"
+OLD_EXPANSION = "ERR expansion should be greater or equal to 1"
+RESERVED = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]"
+INSERTED = "Capacity must be in the range [cf-bucket-size * 2, 1073741824]"
+OLD_CAPACITY = "Capacity must be at least (BucketSize * 2)"
+OLD_ARGUMENT = "Bad argument received"
+# Not refused by 2.8.
+TAKEN = None
+
+
+def arity(command):
+    return f"ERR wrong number of arguments for '{command}' command"
+
+
+# What is there before each of them.
+BEFORE = [
+    "SET text x", "BF.ADD bloom x", "CF.ADD cuckoo x", "BF.RESERVE full 0.01 1 NONSCALING", "BF.ADD full a",
+]
+ZEROS = bytes(38)
+
+TEXTS = [
+    ("BF.RESERVE k x 1", "ERR bad error rate"),
+    ("BF.RESERVE k nan 1", "ERR bad error rate"),
+    ("BF.RESERVE k 1e-400 1", "ERR bad error rate"),
+    ("BF.RESERVE k 1e400 1", "ERR bad error rate"),
+    ("BF.RESERVE k inf 1", RATE, OLD_RATE),
+    ("BF.RESERVE k 0 1", RATE, OLD_RATE),
+    ("BF.RESERVE k 1 1", RATE, OLD_RATE),
+    ("BF.RESERVE k -1 1", RATE, OLD_RATE),
+    ("BF.RESERVE k 0.01 x", "ERR bad capacity"),
+    ("BF.RESERVE k 0.01 +5", "ERR bad capacity"),
+    ("BF.RESERVE k 0.01 05", "ERR bad capacity"),
+    ("BF.RESERVE k 0.01 99999999999999999999999", "ERR bad capacity"),
+    ("BF.RESERVE k 0.01 0", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.RESERVE k 0.01 -1", CAPACITY, "ERR (capacity should be larger than 0)"),
+    ("BF.RESERVE k 0.01 1073741825", CAPACITY, TAKEN),
+    ("BF.RESERVE k 0.01 100 EXPANSION", "ERR no expansion"),
+    ("BF.RESERVE k 0.01 100 EXPANSION x", "ERR bad expansion"),
+    ("BF.RESERVE k 0.01 100 EXPANSION +2", "ERR bad expansion"),
+    ("BF.RESERVE k 0.01 100 EXPANSION -1", EXPANSION, OLD_EXPANSION),
+    ("BF.RESERVE k 0.01 100 EXPANSION 32769", EXPANSION, TAKEN),
+    ("BF.RESERVE k 0.01 100 NONSCALING EXPANSION 2", "Nonscaling filters cannot expand"),
+    ("BF.RESERVE bloom 0.01 100", "ERR item exists"),
+    ("BF.RESERVE text 0.01 100", WRONG_TYPE),
+    ("BF.RESERVE k 0.01", arity("bf.reserve")),
+    ("BF.RESERVE k", arity("bf.reserve")),
+    ("BF.ADD k", arity("bf.add")),
+    ("BF.ADD text x", WRONG_TYPE),
+    ("BF.ADD cuckoo x", WRONG_TYPE),
+    ("BF.ADD full b", "ERR non scaling filter is full"),
+    ("BF.MADD k", arity("bf.madd")),
+    ("BF.INSERT k", arity("bf.insert")),
+    ("BF.INSERT k ITEMS", arity("bf.insert")),
+    ("BF.INSERT k NOCREATE NONSCALING", arity("bf.insert")),
+    ("BF.INSERT k ERROR", arity("bf.insert")),
+    ("BF.INSERT k CAPACITY 10 ERROR", arity("bf.insert")),
+    ("BF.INSERT k NOCREATE CAPACITY", arity("bf.insert")),
+    ("BF.INSERT k NOCREATE EXPANSION", arity("bf.insert")),
+    ("BF.INSERT k a b", "Unknown argument received"),
+    ("BF.INSERT k WRONG 1 ITEMS a", "Unknown argument received"),
+    ("BF.INSERT k ERROR x ITEMS a", "Bad error rate"),
+    ("BF.INSERT k ERROR nan ITEMS a", "Bad error rate"),
+    ("BF.INSERT k ERROR 0 ITEMS a", "Bad error rate", OLD_ARGUMENT),
+    ("BF.INSERT k ERROR 1 ITEMS a", "Bad error rate", OLD_ARGUMENT),
+    ("BF.INSERT k CAPACITY x ITEMS a", "Bad capacity"),
+    ("BF.INSERT k CAPACITY 0 ITEMS a", "Bad capacity", OLD_ARGUMENT),
+    ("BF.INSERT k CAPACITY -1 ITEMS a", "Bad capacity", OLD_ARGUMENT),
+    ("BF.INSERT k CAPACITY 1073741825 ITEMS a", "Bad capacity", TAKEN),
+    ("BF.INSERT k EXPANSION x ITEMS a", "Bad expansion"),
+    ("BF.INSERT k EXPANSION -1 ITEMS a", "Bad expansion", OLD_ARGUMENT),
+    ("BF.INSERT k EXPANSION 32769 ITEMS a", "Bad expansion", TAKEN),
+    ("BF.INSERT k NOCREATE ITEMS a", "ERR not found"),
+    ("BF.INSERT text ITEMS a", WRONG_TYPE),
+    ("BF.EXISTS k", arity("bf.exists")),
+    ("BF.INFO k", "ERR not found"),
+    ("BF.INFO text", WRONG_TYPE),
+    ("BF.INFO bloom FOO", "Invalid information value"),
+    ("BF.INFO bloom CAPACITY X", arity("bf.info")),
+    ("BF.CARD text", WRONG_TYPE),
+    ("BF.DEBUG k", "ERR not found"),
+    ("BF.DEBUG text", WRONG_TYPE),
+    ("BF.SCANDUMP k 0", "ERR not found"),
+    ("BF.SCANDUMP k x", "ERR not found"),
+    ("BF.SCANDUMP text 0", WRONG_TYPE),
+    ("BF.SCANDUMP bloom x", "Second argument must be numeric"),
+    ("BF.LOADCHUNK k x a", "ERR Second argument must be numeric"),
+    ("BF.LOADCHUNK k 0 a", "ERR not found"),
+    ("BF.LOADCHUNK k 2 a", "ERR not found"),
+    ("BF.LOADCHUNK k -1 a", "ERR not found"),
+    ("BF.LOADCHUNK k 1 a", "ERR received bad data"),
+    ("BF.LOADCHUNK text 1 a", WRONG_TYPE),
+    ("BF.LOADCHUNK bloom 0 a", "ERR received bad data"),
+    ("BF.LOADCHUNK bloom -1 a", "ERR received bad data"),
+    ("BF.LOADCHUNK bloom 1 abcd", "ERR received bad data"),
+    ("BF.LOADCHUNK bloom 1 a", "ERR invalid offset - no link found"),
+    ("BF.LOADCHUNK bloom 4 abcd", "ERR invalid offset - no link found"),
+    ("BF.LOADCHUNK bloom 9999999 a", "ERR invalid offset - no link found"),
+    (["BF.LOADCHUNK", "bloom", 301, "a" * 300], "ERR invalid chunk - Too big for current filter"),
+    ("CF.RESERVE k", arity("cf.reserve")),
+    ("CF.RESERVE k 100 BUCKETSIZE", arity("cf.reserve")),
+    ("CF.RESERVE k x", "Bad capacity"),
+    ("CF.RESERVE k 08", "Bad capacity"),
+    ("CF.RESERVE k x EXPANSION x", "Bad capacity"),
+    ("CF.RESERVE k 0", RESERVED, OLD_CAPACITY),
+    ("CF.RESERVE k 3", RESERVED, OLD_CAPACITY),
+    ("CF.RESERVE k -1", RESERVED, OLD_CAPACITY),
+    ("CF.RESERVE k 1073741825", RESERVED, TAKEN),
+    ("CF.RESERVE k 100 BUCKETSIZE 51", RESERVED, OLD_CAPACITY),
+    ("CF.RESERVE k 100 BUCKETSIZE x", "Couldn't parse BUCKETSIZE"),
+    ("CF.RESERVE k 100 BUCKETSIZE 0", "BUCKETSIZE: value must be in the range [1, 255]",
+     "BUCKETSIZE: value must be an integer between 1 and 255, inclusive."),
+    ("CF.RESERVE k 100 MAXITERATIONS x", "Couldn't parse MAXITERATIONS"),
+    ("CF.RESERVE k 100 MAXITERATIONS 65536", "MAXITERATIONS: value must be in the range [1, 65535]",
+     "MAXITERATIONS: value must be an integer between 1 and 65535, inclusive."),
+    ("CF.RESERVE k 100 EXPANSION x", "Couldn't parse EXPANSION"),
+    ("CF.RESERVE k 0 EXPANSION x", "Couldn't parse EXPANSION"),
+    ("CF.RESERVE k 100 EXPANSION -1", "EXPANSION: value must be in the range [0, 32768]",
+     "EXPANSION: value must be an integer between 0 and 32768, inclusive."),
+    ("CF.RESERVE cuckoo 100", "ERR item exists"),
+    ("CF.RESERVE text 100", WRONG_TYPE),
+    ("CF.ADD k", arity("cf.add")),
+    ("CF.ADD text x", WRONG_TYPE),
+    ("CF.ADDNX bloom x", WRONG_TYPE),
+    ("CF.INSERT k", arity("cf.insert")),
+    ("CF.INSERT k NOCREATE ITEMS", arity("cf.insert")),
+    ("CF.INSERT k NOCREATE CAPACITY", arity("cf.insert")),
+    ("CF.INSERTNX k NOCREATE ITEMS", arity("cf.insertnx")),
+    ("CF.INSERTNX k NOCREATE CAPACITY", arity("cf.insertnx")),
+    ("CF.INSERT k a b", "Unknown argument received"),
+    ("CF.INSERTNX k WRONG ITEMS a", "Unknown argument received"),
+    ("CF.INSERT k CAPACITY x ITEMS a", "Bad capacity"),
+    ("CF.INSERT k CAPACITY 3 ITEMS a", INSERTED, OLD_CAPACITY),
+    ("CF.INSERT k CAPACITY -1 ITEMS a", INSERTED, OLD_CAPACITY),
+    ("CF.INSERT k CAPACITY 1073741825 ITEMS a", INSERTED, TAKEN),
+    ("CF.INSERT k NOCREATE ITEMS a", "ERR not found"),
+    ("CF.INSERT text ITEMS a", WRONG_TYPE),
+    ("CF.DEL k a", "Not found"),
+    ("CF.DEL text a", "Not found"),
+    ("CF.DEL bloom a", "Not found"),
+    ("CF.DEL cuckoo", arity("cf.del")),
+    ("CF.COMPACT k", "Cuckoo filter was not found"),
+    ("CF.COMPACT text", "Cuckoo filter was not found"),
+    ("CF.COMPACT bloom", "Cuckoo filter was not found"),
+    ("CF.COMPACT", arity("cf.compact")),
+    ("CF.INFO k", "ERR not found"),
+    ("CF.INFO text", WRONG_TYPE),
+    ("CF.DEBUG k", "ERR not found"),
+    ("CF.SCANDUMP k 0", "ERR not found"),
+    ("CF.SCANDUMP k x", "Invalid position"),
+    ("CF.SCANDUMP text x", "Invalid position"),
+    ("CF.SCANDUMP text 0", WRONG_TYPE),
+    ("CF.SCANDUMP cuckoo -1", "Invalid position"),
+    ("CF.LOADCHUNK k x a", "Invalid position"),
+    ("CF.LOADCHUNK k 0 a", "Invalid position"),
+    ("CF.LOADCHUNK text x a", "Invalid position"),
+    ("CF.LOADCHUNK k -1 a", "ERR not found"),
+    ("CF.LOADCHUNK k 2 a", "ERR not found"),
+    ("CF.LOADCHUNK k 1 a", "Invalid header"),
+    (["CF.LOADCHUNK", "k", 1, ZEROS], "Couldn't create filter!"),
+    ("CF.LOADCHUNK text 1 a", WRONG_TYPE),
+    ("CF.LOADCHUNK cuckoo 1 a", "ERR item exists"),
+    ("CF.LOADCHUNK cuckoo -1 a", "Couldn't load chunk!"),
+    ("CF.LOADCHUNK cuckoo 4 abcd", "Couldn't load chunk!"),
+    ("CF.LOADCHUNK cuckoo 9999999 a", "Couldn't load chunk!"),
+]
+
+
+def cases():
+    """The words of a command, its text in version 8, and in 2.8."""
+    for line, text, *older in TEXTS:
+        words = line.split() if isinstance(line, str) else line
+        yield words, text, older[0] if older else text
