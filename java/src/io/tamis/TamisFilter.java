@@ -137,7 +137,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a key may have been added. Of a window, as of the last key added.
+     * Whether a key may have been added. A window is asked as of now: what the system's clock says, but not before its
+     * latest key. So one that nobody adds to forgets all the same.
      *
      * @param key the key's bytes
      * @return false if it was not added; true if it was, or at the filter's rate if it was not
