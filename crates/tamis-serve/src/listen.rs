@@ -3,6 +3,7 @@
 use crate::log::log;
 use crate::patient::Patient;
 use crate::response::{Response, set};
+use crate::worded::Worded;
 use crate::{App, body, routes};
 use anyhow::{Context as _, Result};
 use hyper::body::Incoming;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tamis_report::human;
 use tokio_rustls::TlsAcceptor;
 
 /// The most of a request's head, and what is read of a body at once. Larger buffers would be given
@@ -148,11 +150,12 @@ impl Connection {
             }
         });
         let time = self.app.limits.time;
+        let most = human::size(self.app.limits.body as u64);
         let connection = http1::Builder::new()
             // One timer a connection costs less than hyper's, which is one a request.
             .header_read_timeout(None)
             .max_buf_size(BUFFER)
-            .serve_connection(Patient::new(stream, time), service);
+            .serve_connection(Patient::new(Worded::new(stream, most), time), service);
         let mut connection = pin!(connection);
         let stopped = async {
             let _ = self.stop.wait_for(|stop| *stop).await;
