@@ -233,15 +233,13 @@ pub unsafe extern "C" fn tamis_insert_many_alone(
     status(|| unsafe {
         let filter = write(filter, "filter")?.owned()?;
         let mut news = News::new(is_new, count)?;
-        key_blocks(keys, lengths, count, |keys, range| {
-            match filter {
-                AnyFilter::Window(window) => {
-                    let at = now(window);
-                    window.insert_many_at(keys, at, news.of(range));
-                    Ok(())
-                }
-                filter => Ok(filter.insert_many(keys, news.of(range))?),
+        key_blocks(keys, lengths, count, |keys, range| match &mut *filter {
+            AnyFilter::Window(window) => {
+                let at = now(window);
+                window.insert_many_at(keys, at, news.of(range));
+                Ok(())
             }
+            filter => Ok(filter.insert_many(keys, news.of(range))?),
         })
     })
 }

@@ -17,10 +17,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tamis_report::human;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tamis_report::human;
 use tokio_rustls::TlsAcceptor;
 
 /// The most of a request's head, and what is read of a body at once. Larger buffers would be given

@@ -39,7 +39,8 @@ impl<S> Worded<S> {
             return (StatusCode::BAD_REQUEST, text.into());
         }
         if has_huge_length(&self.read) {
-            let text = format!("the body is larger than {most} (--max-body): send fewer keys per request");
+            let text =
+                format!("the body is larger than {most} (--max-body): send fewer keys per request");
             return (StatusCode::PAYLOAD_TOO_LARGE, text);
         }
         let text = match status {
@@ -114,7 +115,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let read = &buffer.filled()[before..];
         self.read.clear();
-        self.read.extend_from_slice(&read[..read.len().min(REMEMBERED)]);
+        self.read
+            .extend_from_slice(&read[..read.len().min(REMEMBERED)]);
         Poll::Ready(Ok(()))
     }
 }
@@ -132,7 +134,9 @@ impl<S: AsyncWrite + Unpin> Worded<S> {
         let (instead, written) = self.instead.as_mut()?;
         while *written < instead.len() {
             match Pin::new(&mut self.stream).poll_write(context, &instead[*written..]) {
-                Poll::Ready(Ok(0)) => return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into()))),
+                Poll::Ready(Ok(0)) => {
+                    return Some(Poll::Ready(Err(io::ErrorKind::WriteZero.into())));
+                }
                 Poll::Ready(Ok(more)) => *written += more,
                 other => return Some(other),
             }

@@ -44,7 +44,7 @@ def test_the_table_marks_the_minimum_of_each_row(page):
         assert not any("e" in text for *_, text in row)
         assert all(shown == pytest.approx(rate(m, k)) and float(text) == pytest.approx(shown, rel=0.006) for k, shown, _, text in row)
     texts = {(m, k): text for m, row in cells for k, _, _, text in row}
-    assert texts[20, 10] == "8.89e-5" and texts[10, 7] == "0.00819"
+    assert texts[20, 10] == "0.0000889" and texts[10, 7] == "0.00819"
 
 
 def test_a_filter_fills_beyond_what_it_was_made_for(page):
