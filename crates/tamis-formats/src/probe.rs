@@ -121,6 +121,14 @@ impl Probe {
         }
     }
 
+    /// In how many ways a key that is ASCII is asked for.
+    pub(crate) const fn ways(&self) -> i32 {
+        match self {
+            Self::Slices { other: Some(_), .. } => 2,
+            _ => 1,
+        }
+    }
+
     /// The name of the hash that the bits come from.
     pub(crate) const fn hash_name(&self) -> &'static str {
         match self {

@@ -79,10 +79,12 @@ test(`memory that grows meanwhile is no matter (${build})`, () => {
 
 test(`what gives keys may use filters, and free them (${build})`, () => {
   const [filter, plain, other] = [new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 100, rate: 0.01, url: true })];
+  const pairs = new Filter({ keys: 100, rate: 0.01, values: 2 });
   const list = Array.from({ length: 10_000 }, (_, i) => (i % 3 === 0 ? BigInt(i) : i % 3 === 1 ? `key-${i}` : Uint8Array.of(i, i >> 8, 7)));
   plain.addMany(list);
   const meddle = (i) => {
-    other.addMany([`http://h/${i}`, 5n, ["a", "b"]]);
+    other.addMany([`http://h/${i}`, 5n]);
+    pairs.add(["a", "b"]);
     other.has("http://h/0");
     filter.hasMany(["x", 1n]);
     plain.has("a text that is longer than others are");

@@ -29,7 +29,7 @@ fn npm() {
 #[test]
 fn other_kinds_of_npm() {
     for (name, keys) in [
-        ("counting_n100_p01_key0-99", 100),
+        ("counting_n200_p01_key0-99", 100),
         ("partitioned_n1000_p01_key0-499", 500),
         ("scalable_n100_p01_key0-499", 500),
     ] {
