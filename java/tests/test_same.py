@@ -238,6 +238,17 @@ def hexes_line(key):
     return key.hex() + "\n"
 
 
+def test_half_of_a_surrogate_pair_is_an_error(java):
+    """As in Python and JavaScript: it has no UTF-8, and a replacement would make one key of many."""
+    for text, where in [("\ud83d", 0), ("a\ud83d", 1), ("\ude00b", 0), ("\ude00\ud83d", 0), ("😀\ud83dx", 2), ("\ud83d\ud83d\ude00", 0)]:
+        units = text.encode("utf-16-be", "surrogatepass")
+        surrogate = units[2 * where : 2 * where + 2].hex().upper()
+        told = f"key: expected text that has UTF-8, got the surrogate U+{surrogate} in it, at index {where}; encode it yourself, in a way that stays the same"
+        assert java("text", units.hex()).split(" | ") == [told] * 6, text
+    for text in ["", "?", "\ufffd", "a😀b", "\ud7ff\ue000"]:
+        assert java("text", text.encode("utf-16-be").hex()).split(" | ") == ["false", "false", "true", "true", "true", "true"], text
+
+
 def test_keys_of_several_values(java, tmp_path):
     theirs, ours = tmp_path / "theirs.tamis", tmp_path / "ours.tamis"
     tamis("create", "-i", "--values", "2", theirs, "-n", "1000", "-p", "1e-6")

@@ -16,6 +16,9 @@
  * Keys are bytes. A key may be NULL if its length is 0. Integers (the calls with u64) are their eight little-endian
  * bytes, to which no rule for keys is applied.
  *
+ * A window that is asked or added to without a moment takes now: what the system's clock says, but not before its latest
+ * key. So a window that nobody adds to forgets all the same. The calls with _at say when.
+ *
  * Paths are the bytes that the system takes; on Windows, UTF-8.
  *
  * Threads. Any number of threads may ask one filter (tamis_contains..., tamis_info, tamis_save, tamis_to_bytes). While
@@ -271,7 +274,7 @@ struct tamis_filter *tamis_view(const void *bytes,
 // Frees a filter; NULL is fine. A shared file is written back: use tamis_close to hear of failures.
 void tamis_free(struct tamis_filter *filter);
 
-// Whether the key may have been added: 1, or 0, which is always right.
+// Whether the key may have been added: 1, or 0, which is always right. A window is asked as of now.
 int tamis_contains(const struct tamis_filter *filter, const void *key, size_t length);
 
 // tamis_contains for an integer.
@@ -303,7 +306,7 @@ int tamis_contains_many_at(const struct tamis_filter *filter,
 // tamis_contains_many for integers.
 int tamis_contains_many_u64(const struct tamis_filter *filter, const uint64_t *keys, size_t count, bool *answers);
 
-// Adds a key: 1 if it was new, which is always right; 0 if it seemed present.
+// Adds a key: 1 if it was new, which is always right; 0 if it seemed present. To a window it is added as of now.
 int tamis_insert(struct tamis_filter *filter, const void *key, size_t length);
 
 // tamis_insert for a filter that no other thread uses meanwhile, whatever its kind: several times as fast, because it

@@ -162,7 +162,7 @@ public:
         return filter(tamis_view(bytes.data(), bytes.size(), secret, flags));
     }
 
-    /// Whether the key may have been added. `false` is always right.
+    /// Whether the key may have been added. `false` is always right. A window is asked as of now, unless a moment is given.
     bool contains(std::string_view key) const {
         return detail::checked(tamis_contains(get(), key.data(), key.size())) != 0;
     }
@@ -184,7 +184,8 @@ public:
         return out.vector();
     }
 
-    /// Adds a key and returns whether it was new. `true` is always right.
+    /// Adds a key and returns whether it was new. `true` is always right. To a window it is added as of now, unless a
+    /// moment is given.
     bool insert(std::string_view key) { return detail::checked(tamis_insert(get(), key.data(), key.size())) != 0; }
     /// The same while no other thread uses the filter: several times as fast.
     bool insert_alone(std::string_view key) {

@@ -1,13 +1,22 @@
 //! Asking.
 
 use crate::arguments::{BLOCK, array, hash_u64, key_blocks, key_bytes, read, room};
-use crate::filter::{Filter, each};
+use crate::filter::{Filter, each, now};
 use crate::status::{answer, status};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use tamis::{Hash, Moment};
+use tamis::{AnyFilter, Body, Hash, Moment};
 
-/// Whether the key may have been added: 1, or 0, which is always right.
+/// Asks as of now, which only a window heeds.
+#[inline(always)]
+fn contains<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
+    match filter {
+        AnyFilter::Window(window) => window.contains_hash_at(hash, now(window)),
+        other => other.contains_hash(hash),
+    }
+}
+
+/// Whether the key may have been added: 1, or 0, which is always right. A window is asked as of now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tamis_contains(
     filter: *const Filter,
@@ -17,7 +26,7 @@ pub unsafe extern "C" fn tamis_contains(
     answer(|| {
         // SAFETY: callers keep what tamis.h says.
         let (filter, key) = unsafe { (read(filter, "filter")?, key_bytes(key, length)?) };
-        Ok(each!(filter, any => any.contains(key)))
+        Ok(each!(filter, any => contains(any, any.hasher().hash(key))))
     })
 }
 
@@ -28,7 +37,7 @@ pub unsafe extern "C" fn tamis_contains_u64(filter: *const Filter, key: u64) -> 
         // SAFETY: callers keep what tamis.h says.
         let filter = unsafe { read(filter, "filter")? };
         let hash = hash_u64(filter.hasher(), key);
-        Ok(each!(filter, any => any.contains_hash(hash)))
+        Ok(each!(filter, any => contains(any, hash)))
     })
 }
 
@@ -62,8 +71,16 @@ pub unsafe extern "C" fn tamis_contains_many(
     status(|| {
         // SAFETY: callers keep what tamis.h says.
         let (filter, answers) = unsafe { (read(filter, "filter")?, room(answers, count)?) };
+        let mut hashes = Vec::new();
         let ask = |keys: &[&[u8]], range: Range<usize>| {
-            each!(filter, any => any.contains_many(keys, &mut answers[range]));
+            each!(filter, any => match any {
+                AnyFilter::Window(window) => {
+                    hashes.clear();
+                    window.hasher().hash_all(keys.iter().copied(), &mut hashes);
+                    window.contains_hashes_at(&hashes, now(window), &mut answers[range]);
+                }
+                other => other.contains_many(keys, &mut answers[range]),
+            });
             Ok(())
         };
         // SAFETY: callers keep what tamis.h says.
@@ -116,7 +133,11 @@ pub unsafe extern "C" fn tamis_contains_many_u64(
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = hash_u64(&hasher, *key);
             }
-            each!(filter, any => any.contains_hashes(&hashes[..keys.len()], answers));
+            let hashes = &hashes[..keys.len()];
+            each!(filter, any => match any {
+                AnyFilter::Window(window) => window.contains_hashes_at(hashes, now(window), answers),
+                other => other.contains_hashes(hashes, answers),
+            });
         }
         Ok(())
     })

@@ -1,23 +1,11 @@
 //! Adding, removing, combining.
 
 use crate::arguments::{BLOCK, array, hash_u64, key_blocks, key_bytes, read, room, write};
-use crate::filter::{Filter, each, read_only};
-use crate::status::{Failure, Status, answer, status};
+use crate::filter::{Filter, each, now, read_only};
+use crate::status::{Failure, answer, status};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use tamis::{AnyFilter, Error, Hash, Hasher, KeyRule, Kind, Moment, Span};
-
-/// The moment of a key that came without one, which a window of time needs.
-fn moment(window: &tamis::Window, at: Option<Moment>) -> Result<Moment, Failure> {
-    match (at, window.options().span()) {
-        (Some(at), _) => Ok(at),
-        (None, Span::Keys(_)) => Ok(Moment::default()),
-        (None, Span::Time(_)) => Err(Failure::new(
-            Status::TAMIS_ERROR_UNABLE,
-            "window filters can't be added to without a time: say when the key was seen (tamis_insert_at)",
-        )),
-    }
-}
+use tamis::{AnyFilter, Error, Hash, Hasher, KeyRule, Kind, Moment};
 
 /// The error of a finished list, which other threads may be asking: it is not touched.
 #[cold]
@@ -46,7 +34,7 @@ unsafe fn insert(
         Filter::Owned(AnyFilter::Bloom(f)) => Ok(f.insert_hash(hash(f.hasher()))),
         Filter::Owned(AnyFilter::Counting(f)) => Ok(f.insert_hash(hash(f.hasher()))),
         Filter::Owned(AnyFilter::Window(f)) => {
-            Ok(f.insert_hash_at(hash(f.hasher()), moment(f, at)?))
+            Ok(f.insert_hash_at(hash(f.hasher()), at.unwrap_or_else(|| now(f))))
         }
         Filter::Owned(AnyFilter::Cuckoo(_) | AnyFilter::Growing(_)) => {
             // SAFETY: as above.
@@ -74,7 +62,7 @@ unsafe fn insert_block<K: AsRef<[u8]>>(
         Filter::Owned(AnyFilter::Bloom(f)) => f.insert_many_shared(keys, new),
         Filter::Owned(AnyFilter::Counting(f)) => f.insert_many_shared(keys, new),
         Filter::Owned(AnyFilter::Window(f)) => {
-            let at = moment(f, at)?;
+            let at = at.unwrap_or_else(|| now(f));
             let mut hashes = Vec::with_capacity(keys.len());
             f.hasher().hash_all(keys.iter().map(K::as_ref), &mut hashes);
             f.insert_hashes_at_shared(&hashes, at, new);
@@ -117,7 +105,7 @@ impl<'a> News<'a> {
     }
 }
 
-/// Adds a key: 1 if it was new, which is always right; 0 if it seemed present.
+/// Adds a key: 1 if it was new, which is always right; 0 if it seemed present. To a window it is added as of now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tamis_insert(
     filter: *mut Filter,
@@ -147,6 +135,10 @@ pub unsafe extern "C" fn tamis_insert_alone(
         match filter.owned()? {
             // The usual one, without a look at all the others.
             AnyFilter::Blocked(filter) => Ok(filter.insert_mut(key)),
+            AnyFilter::Window(window) => {
+                let (hash, at) = (window.hasher().hash(key), now(window));
+                Ok(window.insert_hash_mut_at(hash, at))
+            }
             filter => Ok(filter.insert(key)?),
         }
     })
@@ -241,8 +233,13 @@ pub unsafe extern "C" fn tamis_insert_many_alone(
     status(|| unsafe {
         let filter = write(filter, "filter")?.owned()?;
         let mut news = News::new(is_new, count)?;
-        key_blocks(keys, lengths, count, |keys, range| {
-            Ok(filter.insert_many(keys, news.of(range))?)
+        key_blocks(keys, lengths, count, |keys, range| match &mut *filter {
+            AnyFilter::Window(window) => {
+                let at = now(window);
+                window.insert_many_at(keys, at, news.of(range));
+                Ok(())
+            }
+            filter => Ok(filter.insert_many(keys, news.of(range))?),
         })
     })
 }

@@ -5,7 +5,7 @@ use crate::options::{Given, Options};
 use crate::secret::Secret;
 use crate::status::{Failure, Status, handle};
 use std::ffi::{c_char, c_int, c_void};
-use tamis::{AnyFilter, Hasher, Map, Open, Plan};
+use tamis::{AnyFilter, Body, Hasher, Map, Moment, Open, Plan, Window};
 
 /// A filter of any kind.
 pub enum Filter {
@@ -48,6 +48,12 @@ impl Filter {
             _ => Err(read_only()),
         }
     }
+}
+
+/// When a key is seen or asked without a moment: now, but not before the window's latest key, which would be lost if
+/// the clock was set back.
+pub(crate) fn now<B: Body>(window: &Window<B>) -> Moment {
+    Moment::now().max(window.latest().unwrap_or(Moment::MIN))
 }
 
 #[cold]

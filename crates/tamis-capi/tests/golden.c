@@ -1,5 +1,5 @@
-/* golden FOLDER FILE...: for each golden file, opened in every way, how many of the keys of alike.json get a "yes", and the
- * digest of the answers. */
+/* golden FOLDER [FILE MICROS]...: for each golden file, opened in every way, how many of the keys of alike.json get a "yes",
+ * and the digest of the answers. A window is asked at the moment; of others, calls that need none are asked as well. */
 #include "check.h"
 
 enum { KEYS = 10000 };
@@ -8,6 +8,8 @@ static const void *keys[KEYS];
 static size_t lengths[KEYS];
 static uint64_t integers[KEYS];
 static bool answers[KEYS];
+static int64_t moment;
+static bool is_timeless;
 
 static void print(const char *type) {
     uint64_t digest = 0xcbf29ce484222325, yes = 0;
@@ -19,10 +21,16 @@ static void print(const char *type) {
 }
 
 static void ask_bytes(const tamis_filter *filter, const char *type) {
-    CHECK(tamis_contains_many(filter, keys, lengths, KEYS, answers) == 0);
+    CHECK(tamis_contains_many_at(filter, keys, lengths, KEYS, moment, answers) == 0);
+    for (size_t i = 0; i < KEYS; i++)
+        CHECK(tamis_contains_at(filter, keys[i], lengths[i], moment) == answers[i]);
+    print(type);
+    if (!is_timeless)
+        return;
+    static bool again[KEYS];
+    CHECK(tamis_contains_many(filter, keys, lengths, KEYS, again) == 0 && memcmp(again, answers, sizeof answers) == 0);
     for (size_t i = 0; i < KEYS; i++)
         CHECK(tamis_contains(filter, keys[i], lengths[i]) == answers[i]);
-    print(type);
 }
 
 static void ask(const char *name, const char *way, tamis_filter *filter) {
@@ -42,12 +50,20 @@ static void ask(const char *name, const char *way, tamis_filter *filter) {
         keys[i] = lengths[i] ? bytes[i] : NULL;
     }
     ask_bytes(filter, "bytes");
-    for (uint64_t i = 0; i < KEYS; i++)
+    for (uint64_t i = 0; i < KEYS; i++) {
         integers[i] = i * 0x9E3779B97F4A7C15;
-    CHECK(tamis_contains_many_u64(filter, integers, KEYS, answers) == 0);
-    for (size_t i = 0; i < KEYS; i++)
-        CHECK(tamis_contains_u64(filter, integers[i]) == answers[i]);
-    print("integers");
+        lengths[i] = 8;
+        for (size_t j = 0; j < 8; j++)
+            bytes[i][j] = (unsigned char)(integers[i] >> 8 * j);
+        keys[i] = bytes[i];
+    }
+    ask_bytes(filter, "integers");
+    if (is_timeless) {
+        static bool again[KEYS];
+        CHECK(tamis_contains_many_u64(filter, integers, KEYS, again) == 0 && memcmp(again, answers, sizeof answers) == 0);
+        for (size_t i = 0; i < KEYS; i++)
+            CHECK(tamis_contains_u64(filter, integers[i]) == answers[i]);
+    }
     puts("");
     tamis_free(filter);
 }
@@ -58,7 +74,9 @@ int main(int count, char **names) {
     snprintf(path, sizeof path, "%s/secret.key", names[1]);
     FILE *file = fopen(path, "rb");
     CHECK(file && fread(secret.bytes, 1, 16, file) == 16 && fclose(file) == 0);
-    for (int i = 2; i < count; i++) {
+    for (int i = 2; i < count; i += 2) {
+        moment = strtoll(names[i + 1], NULL, 10);
+        is_timeless = moment == 0;
         static unsigned char all[1 << 20];
         snprintf(path, sizeof path, "%s/%s", names[1], names[i]);
         file = fopen(path, "rb");

@@ -130,6 +130,10 @@ impl Modulus {
         }
     }
 
+    pub(crate) const fn get(&self) -> u64 {
+        self.divisor
+    }
+
     /// `x % divisor`. The estimated quotient is the true one or one less: the
     /// reciprocal is less than 1 too small, so the product is less than
     /// x / 2^64 < 1 too small.

@@ -4,8 +4,9 @@ use crate::Error;
 use crate::about::About;
 use crate::bytes::View;
 use crate::format::{
-    abloom, bip37, bitmap, bits_and_blooms, cassandra, dcso, fastbloom, fastfilter, guava, npm,
-    orc, parquet, poppy, pybloomfilter, pyprobables, rbloom, redis, redisson, spark, sst, valkey,
+    abloom, bip37, bitmap, bits_and_blooms, cassandra, dcso, fastbloom, fastbloom_rs, fastfilter,
+    guava, npm, npm_bloomfilter, orc, parquet, poppy, pybloom_live, pybloomfilter, pyprobables,
+    rbloom, redis, redisson, spark, sst, valkey,
 };
 use crate::names::{Format, Keys};
 
@@ -20,13 +21,16 @@ impl Format {
             Self::Cassandra => &cassandra::ABOUT,
             Self::Dcso => &dcso::ABOUT,
             Self::Fastbloom => &fastbloom::ABOUT,
+            Self::FastbloomRs => &fastbloom_rs::ABOUT,
             Self::FastFilter => &fastfilter::ABOUT,
             Self::Guava => &guava::ABOUT,
             Self::LevelDb => &sst::LEVELDB,
             Self::Npm => &npm::ABOUT,
+            Self::NpmBloomfilter => &npm_bloomfilter::ABOUT,
             Self::Orc => &orc::ABOUT,
             Self::Parquet => &parquet::ABOUT,
             Self::Poppy => &poppy::ABOUT,
+            Self::PybloomLive => &pybloom_live::ABOUT,
             Self::Pybloomfilter => &pybloomfilter::ABOUT,
             Self::Pyprobables => &pyprobables::ABOUT,
             Self::Rbloom => &rbloom::ABOUT,

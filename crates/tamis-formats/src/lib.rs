@@ -28,11 +28,13 @@ mod foreign;
 mod format;
 mod hash;
 mod keys;
+mod layers;
 mod names;
 mod plain;
 mod plain_file;
 mod probe;
 mod protobuf;
+mod slices;
 mod thrift;
 mod wrap;
 

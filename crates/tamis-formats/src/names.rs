@@ -69,6 +69,8 @@ named! {
         Dcso = "dcso",
         /// The crate fastbloom, as JSON.
         Fastbloom = "fastbloom",
+        /// The crate and Python package fastbloom_rs, with the number of hashes before the bits.
+        FastbloomRs = "fastbloom-rs",
         /// FastFilter's xor and binary fuse filters, of C, Go and Rust.
         FastFilter = "fastfilter",
         /// Guava's `BloomFilter.writeTo`.
@@ -77,12 +79,16 @@ named! {
         LevelDb = "leveldb",
         /// npm's bloom-filters, as JSON.
         Npm = "bloom-filters",
+        /// npm's bloomfilter, as JSON.
+        NpmBloomfilter = "bloomfilter",
         /// A column of an ORC file.
         Orc = "orc",
         /// Parquet's split-block filters: a column's in a file, or one by itself.
         Parquet = "parquet",
         /// poppy's version 2.
         Poppy = "poppy",
+        /// pybloom_live's `tofile`, of both its classes.
+        PybloomLive = "pybloom-live",
         /// pybloomfiltermmap3.
         Pybloomfilter = "pybloomfilter",
         /// pyprobables' `BloomFilter.export`.

@@ -131,7 +131,8 @@ impl Plain {
 
     /// How often a key that is not in it is taken for one.
     pub(crate) fn rate(&self, file: View<'_>) -> f64 {
-        self.bits.fill(file).powf(self.probe.hashes() as f64)
+        let one = self.bits.fill(file).powf(self.probe.hashes() as f64);
+        1.0 - (1.0 - one).powi(self.probe.ways())
     }
 
     /// The number of keys, estimated from how many bits are set; none if all

@@ -4,6 +4,7 @@ use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
 use crate::hash::{crates, sha2, small};
 use crate::names::Hash;
+use crate::slices::Slices;
 
 /// How many bits a key has, and which.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,17 @@ pub(crate) enum Probe {
     Bip37 { hashes: u64, tweak: u32 },
     /// npm's bloom-filters.
     Npm { hashes: u64, seed: u64 },
+    /// The same, each bit in a slice of its own, of so many bits.
+    NpmSlices { hashes: u64, seed: u64, slice: u64 },
+    /// npm's bloomfilter.
+    NpmBloomfilter { hashes: u64 },
+    /// The crate fastbloom_rs.
+    FastbloomRs { hashes: u64 },
+    /// pybloom_live; of some filters it is not known by which of two hashes.
+    Slices {
+        slices: Box<Slices>,
+        other: Option<Box<Slices>>,
+    },
     /// Cassandra from version 4 on.
     Cassandra { hashes: u64 },
     /// ORC, of the 64-bit hash of a value.
@@ -100,10 +112,16 @@ const RBLOOM: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
 
 impl Probe {
     /// Whether a key has bits, in one way only. pyprobables hashes the code points
-    /// of a str, and of bytes the bytes: a key that is text may be either. Of Java's
+    /// of a str, and of bytes the bytes: a key that is text may be either. Versions of
+    /// pybloom_live differ in the hash of small filters. Of Java's
     /// masks some make numbers that are negative, and no bits'.
     pub(crate) const fn is_single(&self) -> bool {
-        !matches!(self, Self::Pyprobables { .. } | Self::JavaSpread { .. })
+        !matches!(
+            self,
+            Self::Pyprobables { .. }
+                | Self::JavaSpread { .. }
+                | Self::Slices { other: Some(_), .. }
+        )
     }
 
     /// The bits that a key has in its other way, if it has one.
@@ -113,6 +131,9 @@ impl Probe {
         m: &Modulus,
         mut each: impl FnMut(u64) -> bool,
     ) -> bool {
+        if let Self::Slices { other, .. } = self {
+            return other.as_ref().is_some_and(|other| other.all(key, each));
+        }
         match (self, std::str::from_utf8(key)) {
             (Self::Pyprobables { hashes }, Ok(text)) if !text.is_ascii() => (0..*hashes).all(|i| {
                 each(m.of(small::fnv_64(
@@ -121,6 +142,14 @@ impl Probe {
                 )))
             }),
             _ => false,
+        }
+    }
+
+    /// In how many ways a key that is ASCII is asked for.
+    pub(crate) const fn ways(&self) -> i32 {
+        match self {
+            Self::Slices { other: Some(_), .. } => 2,
+            _ => 1,
         }
     }
 
@@ -139,7 +168,10 @@ impl Probe {
             Self::Redis { .. } => "murmur2-64a",
             Self::Redisson { .. } => "highwayhash-128",
             Self::Valkey { .. } | Self::Fastbloom { .. } => "siphash-1-3",
-            Self::Npm { .. } | Self::Abloom { .. } => "xxh64",
+            Self::Npm { .. } | Self::NpmSlices { .. } | Self::Abloom { .. } => "xxh64",
+            Self::NpmBloomfilter { .. } => "fnv1a-64",
+            Self::FastbloomRs { .. } => "xxh3-64",
+            Self::Slices { slices, .. } => slices.digest.name(),
             Self::LevelDb { .. } => "leveldb-32",
             Self::Pyprobables { .. } => "fnv1a-64",
             Self::Rbloom { .. } => "sha256",
@@ -155,6 +187,7 @@ impl Probe {
             Self::Abloom { .. } => ABLOOM.len() as u64,
             Self::JavaSeeds { seeds, .. } => seeds.len() as u64,
             Self::JavaSpread { masks, .. } => masks.len() as u64,
+            Self::Slices { slices, .. } => slices.count,
             Self::Guava32 { hashes }
             | Self::Guava64 { hashes }
             | Self::Spark1 { hashes }
@@ -166,6 +199,9 @@ impl Probe {
             | Self::Valkey { hashes, .. }
             | Self::Bip37 { hashes, .. }
             | Self::Npm { hashes, .. }
+            | Self::NpmSlices { hashes, .. }
+            | Self::NpmBloomfilter { hashes }
+            | Self::FastbloomRs { hashes }
             | Self::Cassandra { hashes }
             | Self::Orc { hashes, .. }
             | Self::LevelDb { hashes }
@@ -225,6 +261,25 @@ impl Probe {
                 each(m.of(murmur::x86_32(key, seed).into()))
             }),
             Self::Npm { hashes, seed } => npm(hashes, seed, key, |x| each(m.of(x))),
+            Self::NpmSlices {
+                hashes,
+                seed,
+                slice,
+            } => {
+                let mut start = 0;
+                npm(hashes, seed, key, |x| {
+                    let bit = start + m.of(x);
+                    start += slice;
+                    each(bit)
+                })
+            }
+            Self::NpmBloomfilter { hashes } => npm_bloomfilter(hashes, m, key, each),
+            Self::FastbloomRs { hashes } => {
+                let hash = |seed| m.of(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed));
+                let (first, step) = (hash(0), hash(32));
+                (0..hashes).all(|i| each(m.of(first + i * step)))
+            }
+            Self::Slices { ref slices, .. } => slices.all(key, each),
             Self::Cassandra { hashes } => {
                 let (step, first) = murmur::x64_128(key, 0, Tail::Signed);
                 // Of a negative number the remainder's size, not its residue.
@@ -311,6 +366,37 @@ fn npm(hashes: u64, seed: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) ->
     };
     let (a, b) = (hash(1), hash(2));
     (0..hashes).all(|i| each(a + i * b + (i * i * i - i) / 6))
+}
+
+/// FNV-1a of a string's units of 16 bits, its halves as numbers with a sign, and enhanced double hashing.
+fn npm_bloomfilter(
+    hashes: u64,
+    m: &Modulus,
+    key: &[u8],
+    mut each: impl FnMut(u64) -> bool,
+) -> bool {
+    let units = key
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit));
+    let hash = small::fnv_64(0, units.map(u64::from));
+    let residue = |half: u32| {
+        let size = m.of(u64::from((half as i32).unsigned_abs()));
+        // Of a negative number, what is missing to the next multiple.
+        m.of(if (half as i32) < 0 {
+            m.get() - size
+        } else {
+            size
+        })
+    };
+    let (mut a, mut b) = (residue((hash >> 32) as u32), residue(hash as u32));
+    (0..hashes).all(|i| {
+        let now = a;
+        a = m.of(a + b);
+        b = m.of(b + i + 1);
+        each(now)
+    })
 }
 
 fn abloom(blocks: u64, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {

@@ -41,6 +41,7 @@ mod stamp;
 mod tally;
 mod tls;
 mod when;
+mod worded;
 
 pub use file::Writing;
 pub use filters::{FilterPlace, Named};

@@ -4,6 +4,7 @@ use crate::log::log;
 use crate::patient::Patient;
 use crate::response::{Response, refusal, set};
 use crate::socket::Socket;
+use crate::worded::Worded;
 use crate::{App, body, routes};
 use anyhow::{Context as _, Result};
 use hyper::body::Incoming;
@@ -17,6 +18,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tamis_report::human;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -150,11 +152,12 @@ impl Connection {
             }
         });
         let time = self.app.limits.time;
+        let most = human::size(self.app.limits.body as u64);
         let connection = http1::Builder::new()
             // One timer a connection costs less than hyper's, which is one a request.
             .header_read_timeout(None)
             .max_buf_size(BUFFER)
-            .serve_connection(Patient::new(stream, time), service);
+            .serve_connection(Patient::new(Worded::new(stream, most), time), service);
         let mut connection = pin!(connection);
         let stopped = async {
             let _ = self.stop.wait_for(|stop| *stop).await;

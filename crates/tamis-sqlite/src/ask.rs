@@ -6,39 +6,52 @@ use rusqlite::Result;
 use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
-use tamis::{AnyFilter, Map};
+use tamis::{AnyFilter, Body, Hash, Map, Moment};
 use tamis_report::about::{About, to_json};
 
-/// A file that was opened for this statement, and its key file.
-struct Opened {
-    filter: AnyFilter<Map>,
+/// A filter that was opened for this statement, and its key file.
+struct Opened<F> {
+    filter: F,
     key_file: Option<Vec<u8>>,
+}
+
+impl<F: Send + Sync + 'static> Opened<F> {
+    /// The filter of the first argument: `open` opens it, unless this was done before. SQLite forgets it with the statement,
+    /// or at once if the argument is not constant in it.
+    fn of(ctx: &Context<'_>, open: impl FnOnce() -> Result<F>) -> Result<Arc<Self>> {
+        let key_file = match ctx.len() {
+            3 => Some(ctx.get_raw(2).as_bytes().unwrap_or_default()),
+            _ => None,
+        };
+        let is_same = |opened: &Arc<Self>| opened.key_file.as_deref() == key_file;
+        if let Some(opened) = ctx.get_aux::<Self>(0)?.filter(is_same) {
+            return Ok(opened);
+        }
+        let (filter, key_file) = (open()?, key_file.map(<[u8]>::to_vec));
+        ctx.set_aux(0, Self { filter, key_file })
+    }
+}
+
+/// Asks as of now, which only a window heeds: what the clock says, but not before its latest key, so that nothing is lost by a
+/// clock that was set back.
+fn contains<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
+    match filter {
+        AnyFilter::Window(window) => {
+            let now = Moment::now().max(window.latest().unwrap_or(Moment::MIN));
+            window.contains_hash_at(hash, now)
+        }
+        other => other.contains_hash(hash),
+    }
 }
 
 /// `tamis_check(file, key [, key file])`: whether the key may have been added.
 pub(crate) fn check(ctx: &Context<'_>) -> Result<Option<bool>> {
-    let key_file = match ctx.len() {
-        3 => Some(ctx.get_raw(2)),
-        _ => None,
-    };
     if ctx.get_raw(0) == ValueRef::Null {
         return Ok(None);
     }
-    // SQLite forgets it with the statement, or at once if the name is not constant in it.
-    let is_same = |opened: &Arc<Opened>| {
-        let bytes = key_file.map(|name| name.as_bytes().unwrap_or_default());
-        opened.key_file.as_deref() == bytes
-    };
-    let opened = match ctx.get_aux::<Opened>(0)?.filter(is_same) {
-        Some(opened) => opened,
-        None => {
-            let filter = open::map(ctx, 2)?;
-            let key_file = key_file.map(|name| name.as_bytes().unwrap_or_default().to_vec());
-            ctx.set_aux(0, Opened { filter, key_file })?
-        }
-    };
+    let opened: Arc<Opened<AnyFilter<Map>>> = Opened::of(ctx, || open::map(ctx, 2))?;
     let hash = key::hash(ctx, 1, opened.filter.hasher())?;
-    Ok(hash.map(|hash| opened.filter.contains_hash(hash)))
+    Ok(hash.map(|hash| contains(&opened.filter, hash)))
 }
 
 /// `tamis_has(blob, key [, key file])`: whether the key may have been added to a filter in a blob.
@@ -51,9 +64,10 @@ pub(crate) fn has(
             ValueRef::Blob(bytes) => bytes,
             other => return Err(wrong("filter", "a blob", other.data_type())),
         };
-        let filter = kept.filter(ctx, bytes, 2)?;
+        let opened = Opened::of(ctx, || kept.filter(ctx, bytes, 2))?;
+        let filter = &opened.filter;
         let hash = key::hash(ctx, 1, filter.hasher())?;
-        Ok(hash.map(|hash| filter.contains_hash(hash)))
+        Ok(hash.map(|hash| contains(filter, hash)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Filters in SQLite's queries: `.load ./tamis`, then `tamis_check('seen.tamis', key)` and its like; docs/sql.md has all.
+//! Filters in SQLite's queries: `.load ./tamis_sqlite`, then `tamis_check('seen.tamis', key)` and its like; docs/sql.md has all.
 //!
 //! rusqlite and not a C file over libtamis: it calls SQLite through what the loading program hands over, so that nothing of
 //! SQLite is compiled, linked or generated here, and it keeps panics inside.
@@ -16,12 +16,12 @@ use std::ffi::{c_char, c_int};
 /// The version that rusqlite is made for: with an older one, it would end the process.
 const OLDEST: c_int = ffi::SQLITE_VERSION_NUMBER;
 
-/// What SQLite calls when it loads `tamis.so`.
+/// What SQLite calls when it loads the extension, whatever the name of its file.
 ///
 /// # Safety
 /// Only SQLite calls it, with what it gives extensions.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sqlite3_tamis_init(
+pub unsafe extern "C" fn sqlite3_extension_init(
     db: *mut ffi::sqlite3,
     error: *mut *mut c_char,
     api: *mut ffi::sqlite3_api_routines,
@@ -45,7 +45,8 @@ pub unsafe extern "C" fn sqlite3_tamis_init(
 /// Functions that read files are for statements only: a trigger or a view of a database that somebody sent must not call
 /// them. Nor do their answers depend on their arguments alone.
 const READS_FILES: Flags = Flags::SQLITE_UTF8.union(Flags::SQLITE_DIRECTONLY);
-/// Functions that compute, and do no harm wherever they are called.
+/// Functions that compute, and do no harm wherever they are called. Asking a filter in a blob is not among them: a window
+/// answers as of now, so that an index of its answers would soon be wrong.
 const COMPUTES: Flags = Flags::SQLITE_UTF8
     .union(Flags::SQLITE_DETERMINISTIC)
     .union(Flags::SQLITE_INNOCUOUS);
@@ -64,7 +65,7 @@ fn register(db: Connection) -> Result<bool> {
     db.create_scalar_function(
         c"tamis_has",
         2,
-        COMPUTES | takes_keys,
+        Flags::SQLITE_UTF8 | Flags::SQLITE_INNOCUOUS | takes_keys,
         ask::has(kept.clone()),
     )?;
     db.create_scalar_function(c"tamis_has", 3, READS_FILES | takes_keys, ask::has(kept))?;

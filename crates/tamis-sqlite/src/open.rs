@@ -7,8 +7,7 @@ use rusqlite::types::ValueRef;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use tamis::raw::{HEADER_LEN, Header};
-use tamis::{AnyFilter, Body, Map, Open, SecretKey};
+use tamis::{AnyFilter, Body, Hash, Hasher, Map, Open, SecretKey};
 
 /// A file's name.
 pub(crate) fn path<'a>(value: ValueRef<'a>, what: &str) -> Result<&'a Path> {
@@ -65,7 +64,8 @@ pub(crate) fn decode(ctx: &Context<'_>, bytes: &[u8], key_file: usize) -> Result
 /// How many filters in blobs a connection keeps, so that those of a few columns are copied once.
 const KEPT: usize = 4;
 
-/// Filters that came in blobs, latest first. They are recognised by their headers, which have a checksum of all the rest.
+/// Filters that came in blobs, latest first. They are recognised by all their bytes: a blob that was cut or damaged has the
+/// same header as the whole one.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<VecDeque<Known>>>);
 
@@ -74,10 +74,11 @@ struct Known {
     filter: Arc<AnyFilter>,
 }
 
-/// The header of a blob, and the key file.
+/// The length and the hash of a blob, and the key file.
 #[derive(Clone, PartialEq)]
 struct Key {
-    header: [u8; HEADER_LEN],
+    length: usize,
+    hash: Hash,
     key_file: Option<Vec<u8>>,
 }
 
@@ -89,15 +90,13 @@ impl Kept {
         bytes: &[u8],
         key_file: usize,
     ) -> Result<Arc<AnyFilter>> {
-        let Some(header) = bytes.first_chunk().copied() else {
-            return decode(ctx, bytes, key_file).map(Arc::new); // an error that says why
-        };
         let key_file_name = match ctx.len() > key_file {
             true => Some(ctx.get_raw(key_file).as_bytes().map_err(error)?.to_vec()),
             false => None,
         };
         let key = Key {
-            header,
+            length: bytes.len(),
+            hash: Hasher::default().hash(bytes),
             key_file: key_file_name,
         };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,14 +105,11 @@ impl Kept {
             return Ok(Arc::clone(&kept[0].filter));
         }
         let filter = Arc::new(decode(ctx, bytes, key_file)?);
-        // Without a checksum, a header says nothing about the rest.
-        if Header::decode_without_key(bytes).is_ok_and(|header| header.is_sealed()) {
-            kept.truncate(KEPT - 1);
-            kept.push_front(Known {
-                key,
-                filter: Arc::clone(&filter),
-            });
-        }
+        kept.truncate(KEPT - 1);
+        kept.push_front(Known {
+            key,
+            filter: Arc::clone(&filter),
+        });
         Ok(filter)
     }
 }

@@ -61,8 +61,8 @@ for database in (Debian, Newest):
 
 @pytest.fixture(scope="session")
 def extension(tmp_path_factory):
-    """As it is installed: by a name from which SQLite derives that of its entry."""
-    installed = tmp_path_factory.mktemp("extension") / "tamis.so"
+    """As it is installed."""
+    installed = tmp_path_factory.mktemp("extension") / "tamis_sqlite.so"
     shutil.copy(EXTENSION, installed)
     return installed.with_suffix("")
 

@@ -7,6 +7,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -59,7 +60,9 @@ def test_golden_files_answer_alike(asked, tmp_path):
                 # ?2 is nothing, so that ?3 is the third for both.
                 sql = f"SELECT {function}(?1, {key}{third}) FROM {kind} WHERE ?2 IS NULL ORDER BY id"
                 answers = [answer for (answer,) in asked.rows(sql, source, None, *more)]
-                assert digest(answers) == expected[kind], (name, kind, function)
+                # The keys of windows are from the year 2000, and SQL asks as of now; one counts keys.
+                is_over = name.startswith("window") and name != "window-keys.tamis"
+                assert digest(answers) == (digest([0] * 10_000) if is_over else expected[kind]), (name, kind, function)
 
 
 def test_corrupt_files_are_refused(db, tmp_path):
@@ -282,13 +285,39 @@ def test_filters_in_columns_are_told_apart(db):
         db.rows("INSERT INTO filters SELECT ?, tamis_filter(?, 10, 1e-6)", i, f"key {i}")
     pairs = "SELECT f.id = k.id, tamis_has(f.filter, 'key ' || k.id), count(*) FROM filters f, filters k GROUP BY 1, 2"
     assert db.rows(pairs) == [(0, 0, 72), (1, 1, 9)]
-    # What has the header of a sound one, and another body.
-    good = db.one("SELECT filter FROM filters WHERE id = 0")
-    bad = good[:-1] + bytes([good[-1] ^ 1])
-    assert db.one("SELECT tamis_has(?, 'key 0')", good) == 1
-    assert db.one("SELECT tamis_has(?, 'key 0')", bad) == 1  # as it was when it was whole
-    fresh = db.one("SELECT tamis_filter('other', 20, 1e-6)")
-    db.fails("checksum", "SELECT tamis_has(?, 'key 0')", fresh[:-1] + bytes([fresh[-1] ^ 1]))
+
+
+def test_a_damaged_blob_behind_its_whole_one_is_refused(db):
+    """Cut, zeroed or changed by a bit, it has the header of the one that is kept."""
+    good = db.one("SELECT tamis_filter('key', 10, 1e-6)")
+    header = good[:128]
+    damaged = {"cut": good[:-64], "cut to its header": header, "zeroed": header + bytes(len(good) - 128), "a bit": good[:-1] + bytes([good[-1] ^ 1]),
+               "longer": good + bytes(64)}
+    db.rows("CREATE TABLE filters (id INTEGER PRIMARY KEY, filter)")
+    for name, bad in damaged.items():
+        assert db.one("SELECT tamis_has(?, 'key')", good) == 1
+        db.fails("", "SELECT tamis_has(?, 'key')", bad)
+        # The same in two rows of one statement, and by a subquery.
+        db.rows("DELETE FROM filters")
+        db.rows("INSERT INTO filters VALUES (1, ?), (2, ?)", good, bad)
+        assert db.rows("SELECT tamis_has(filter, 'key') FROM filters WHERE id = 1") == [(1,)]
+        db.fails("", "SELECT tamis_has(filter, 'key') FROM filters ORDER BY id")
+        db.fails("", "SELECT tamis_has((SELECT filter FROM filters WHERE id = 2), 'key')")
+        assert db.one("SELECT tamis_has((SELECT filter FROM filters WHERE id = 1), 'key')") == 1, name
+
+
+def test_a_window_is_asked_as_of_now(db, tamis, tmp_path):
+    """A window that nobody adds to forgets all the same. Before the latest key it is never asked."""
+    for name, when, answer in ("past", "2001-02-03T04:05:06Z", 0), ("ahead", None, 1):
+        path = tmp_path / f"{name}.tamis"
+        tamis("create", "--within", "1h", "-n", 100, "-p", "1e-6", path)
+        times = ["--tsv", "1", "--no-header", "--time", "tsv:2"] if when else []
+        tamis("add", *times, path, text=f"key\t{when}\n" if when else "key\n")
+        assert db.one("SELECT tamis_check(?, 'key')", str(path)) == answer
+        assert db.one("SELECT tamis_has(?, 'key')", path.read_bytes()) == answer
+    # So its answers change, and no index may have them.
+    db.rows("CREATE TABLE t (key)")
+    db.fails("non-deterministic", f"CREATE INDEX x ON t (tamis_has(x'{path.read_bytes()[:8].hex()}', key))")
 
 
 def test_info(db, made, tamis):
@@ -381,9 +410,10 @@ def test_schemas_of_others(connect, made, tmp_path):
     # What computes is harmless anywhere, also where nothing is trusted.
     db.rows("PRAGMA trusted_schema = OFF")
     blob = db.one("SELECT tamis_filter('apple', 10, 1e-6)").hex()
-    db.rows(f"CREATE INDEX x ON t (tamis_has(x'{blob}', key))")
+    db.rows(f"CREATE VIEW b AS SELECT key FROM t WHERE tamis_has(x'{blob}', key)")
+    db.rows("CREATE INDEX x ON t (tamis_int(7))")
     db.rows("INSERT INTO t VALUES ('apple'), ('pear')")
-    assert db.one(f"SELECT count(*) FROM t WHERE tamis_has(x'{blob}', key)") == 1
+    assert db.rows("SELECT key FROM b") == [("apple",)]
 
 
 def test_connections_in_threads(connect, made):
@@ -409,11 +439,23 @@ def test_connections_in_threads(connect, made):
 
 
 def test_the_shell(extension, made):
-    """`.load ./tamis`, as users write it."""
+    """`.load ./tamis_sqlite`, as users write it."""
     path = made("seen.tamis", ["apple"])
-    done = subprocess.run(["sqlite3", ":memory:", ".load ./tamis", f"SELECT tamis_check('{path}', 'apple')"],
+    done = subprocess.run(["sqlite3", ":memory:", ".load ./tamis_sqlite", f"SELECT tamis_check('{path}', 'apple')"],
                           cwd=extension.parent, capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("1\n", 0), done.stderr
+
+
+def test_python_still_imports_tamis_next_to_it(extension, tmp_path):
+    """A file tamis.so would be taken for the package. Any other name may be given: what SQLite calls is the same."""
+    page = (ROOT / "docs/sql.md").read_text()
+    ((name,),) = [re.findall(r"^cp \S+/libtamis_sqlite.so (\S+)$", page, re.M)]
+    shutil.copy(extension.with_suffix(".so"), tmp_path / name)
+    done = subprocess.run([sys.executable, "-c", "import tamis; print(tamis.Filter(10).add('key'))"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
+    other = shutil.copy(extension.with_suffix(".so"), tmp_path / "filters-4.so")
+    done = subprocess.run(["sqlite3", ":memory:", f".load {other}", "SELECT tamis_int(1)"], capture_output=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_examples_of_the_docs(extension, index, tmp_path):
@@ -451,5 +493,5 @@ def test_an_older_sqlite(extension):
     api[version] = ctypes.cast(old, ctypes.c_void_p).value
     api[mprintf] = ctypes.cast(say, ctypes.c_void_p).value
     library = ctypes.CDLL(str(extension.with_suffix(".so")))
-    assert library.sqlite3_tamis_init(None, ctypes.byref(ctypes.c_void_p()), api) == 1
+    assert library.sqlite3_extension_init(None, ctypes.byref(ctypes.c_void_p()), api) == 1
     assert said == ["tamis needs SQLite 3.34.1 or newer, and this is 3031001"]

@@ -4,6 +4,8 @@
 // through one block of memory that stays in place.
 
 const KINDS = ["blocked", "bloom", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon", "cascade", "window"];
+/// Kinds that are built of all their keys, and take no more.
+const FINISHED = ["fuse", "ribbon", "cascade"];
 const HEADER = 128;
 // Up to this many characters, a loop is faster than a call of `encodeInto`.
 const SHORT = 14;
@@ -123,8 +125,21 @@ function sort(value) {
 
 function noKey(key) {
   return new TypeError(
-    `key: expected a string, a Uint8Array, an integer (number or bigint), or an array of these, got ${sort(key)}; ` +
+    `key: expected a string, a Uint8Array or an integer (number or bigint), got ${sort(key)}; ` +
       "encode it yourself, in a way that stays the same, e.g. as a string",
+  );
+}
+
+/// Half of a surrogate pair: alone, with the flag for Unicode.
+const HALF = /[\ud800-\udfff]/u;
+
+/// The text, if it has UTF-8. Encoders put U+FFFD in the place of half a surrogate pair, which would make one key of many.
+function encodable(text) {
+  const half = HALF.exec(text);
+  if (half === null) return text;
+  throw new TypeError(
+    `key: expected text that has UTF-8, got the surrogate U+${half[0].charCodeAt(0).toString(16).toUpperCase()} in it, ` +
+      `at index ${half.index}; encode it yourself, in a way that stays the same`,
   );
 }
 
@@ -142,7 +157,11 @@ function write(text) {
     }
     if (i === length) return length;
   }
-  return length * 3 > block.length ? -1 : encoder.encodeInto(text, block).written;
+  if (length * 3 > block.length) return -1;
+  const { written } = encoder.encodeInto(text, block);
+  // As many bytes as characters: it is ASCII.
+  if (written !== length) encodable(text);
+  return written;
 }
 
 /// Writes bytes into the block; where they end there, or -1 if they don't fit.
@@ -175,7 +194,9 @@ const isInteger = (key) => typeof key === "bigint" || (typeof key === "number" &
 /// paths and queries: they are made here, as in crates/tamis/src/key_rule/web.rs, and what is before them by the engine.
 function normal(key) {
   let text = key;
-  if (typeof key !== "string") {
+  if (typeof key === "string") {
+    encodable(key);
+  } else {
     try {
       // A copy: shared memory is not decoded.
       text = strict.decode(key.slice());
@@ -305,7 +326,7 @@ function punycode(written) {
 
 /// Bytes of a key that is too long for the block, while `work` has their address.
 function apart(key, work) {
-  const encoded = typeof key === "string" ? encoder.encode(key) : key;
+  const encoded = typeof key === "string" ? encoder.encode(encodable(key)) : key;
   const at = wasm.allocate(encoded.length);
   if (bytes.length === 0) see();
   if (at === 0) throw new Error(`out of memory: a key of ${encoded.length} bytes`);
@@ -335,6 +356,7 @@ class Batches {
 
   all(keys) {
     if (keys instanceof BigUint64Array || keys instanceof BigInt64Array) {
+      if (this.#rule.values > 1) throw otherValues(this.#rule.values, "one");
       this.#begin();
       this.#integers(keys);
       this.#run();
@@ -401,13 +423,14 @@ class Batches {
     if (encoder.encodeInto(text, block).written === text.length) {
       wasm.hash_block(count, false);
     } else {
-      // Not ASCII: its bytes are more than its characters, and something must stand between two keys, the
-      // halves of a surrogate pair.
+      // Not ASCII: its bytes are more than its characters. Something must stand between two keys, so that halves
+      // of a surrogate pair are not taken for one.
       text = "";
       for (let n = 0; n < count; n++) {
         text += keys[i + n] + "\n";
         ends[n] = text.length;
       }
+      if (HALF.test(text)) for (let n = 0; n < count; n++) encodable(keys[i + n]);
       encoder.encodeInto(text, block);
       wasm.hash_separated(count);
     }
@@ -467,14 +490,14 @@ class Batches {
   /// Any key.
   #add(key) {
     const { url, values } = this.#rule;
-    if (Array.isArray(key)) {
+    if (values > 1 && !(key instanceof Uint8Array)) {
+      if (!Array.isArray(key)) throw otherValues(values, isKey(key) ? "one" : sort(key));
       this.#join(key);
     } else if (isInteger(key)) {
       writeInteger(key);
       ends[0] = 8;
       wasm.hash_block(1, true);
     } else if (typeof key === "string" || key instanceof Uint8Array) {
-      if (values > 1 && typeof key === "string") throw fewValues(values, 1);
       const value = url && values === 1 ? normal(key) : key;
       const end = typeof value === "string" ? write(value) : copy(value, 0);
       if (end >= 0) {
@@ -484,17 +507,18 @@ class Batches {
         apart(value, (at, length) => wasm.hash_long(at, length));
       }
     } else {
-      throw noKey(key);
+      throw Array.isArray(key) ? tooManyValues(key.length) : noKey(key);
     }
     this.#took(1);
   }
 
   #join(parts) {
     const { url, values } = this.#rule;
-    if (parts.length < 2 || (values > 1 && parts.length !== values)) throw fewValues(values, parts.length);
+    if (parts.length !== values) throw otherValues(values, parts.length);
     // All of them are sound before the first is joined.
     for (const part of parts) {
-      if (typeof part !== "string" && !(part instanceof Uint8Array) && !isInteger(part)) throw noKey(part);
+      if (!isKey(part)) throw noKey(part);
+      if (typeof part === "string") encodable(part);
     }
     for (const part of parts) {
       if (isInteger(part)) {
@@ -532,9 +556,17 @@ class Batches {
   }
 }
 
-function fewValues(values, got) {
-  const expected = values > 1 ? `an array of ${values} values, of which the filter's keys are made` : "an array of 2 values or more";
-  return new TypeError(`key: expected ${expected}, got ${got}; pass a single value as it is`);
+const isKey = (key) => typeof key === "string" || key instanceof Uint8Array || isInteger(key);
+
+function otherValues(values, got) {
+  return new TypeError(`key: expected an array of ${values} values, of which the filter's keys are made, got ${got}`);
+}
+
+function tooManyValues(got) {
+  return new TypeError(
+    `key: expected one value, of which the filter's keys are made, got an array of ${got}; ` +
+      "make the filter with `values` for keys of several",
+  );
 }
 
 // ---- What a filter shall be ----
@@ -570,22 +602,33 @@ function kindNumber(kind, among = KINDS) {
 
 /// Tells the library what is wished for.
 function wish(options, kind) {
-  const [keys, rate, bytes] = [number(options, "keys", true), number(options, "rate"), number(options, "bytes", true)];
+  const [rate, bytes] = [number(options, "rate"), number(options, "bytes", true)];
+  // A window of the last keys is made for so many.
+  const keys = number(options, options.last === undefined ? "keys" : "last", true);
   wasm.wish_size(kind, keys, rate, bytes);
-  if (KINDS[kind] === "window") wishWindow(options, keys, rate);
+  if (KINDS[kind] === "window") wishWindow(options);
   wishHash(options);
 }
 
+const WINDOW_OPTIONS = ["within", "last", "generations", "quiet"];
+
 function wishSize(options, kind) {
+  const isWindow = KINDS[kind] === "window";
   const given = ["keys", "rate", "bytes"].filter((name) => options[name] !== undefined);
-  if (given.length !== 2 || (KINDS[kind] === "window" && options.bytes !== undefined)) {
-    const expected = KINDS[kind] === "window" ? "keys and rate" : "two of keys, rate and bytes";
-    throw wrong("options", expected, given.length === 0 ? "none" : given.join(", "));
+  const forgets = WINDOW_OPTIONS.filter((name) => options[name] !== undefined);
+  if (!isWindow && forgets.length > 0) {
+    throw wrong("options", `within (milliseconds) or last (keys) for a window, or none of ${WINDOW_OPTIONS.join(", ")} for a ${KINDS[kind]} filter`, forgets.join(", "));
+  }
+  const isByKeys = isWindow && options.last !== undefined;
+  const expected = isByKeys ? "rate" : isWindow ? "keys, rate" : undefined;
+  if (expected === undefined ? given.length !== 2 : given.join(", ") !== expected) {
+    const what = isByKeys ? "rate for a window of the last keys, for which `last` says how many there are" : isWindow ? "keys and rate" : "two of keys, rate and bytes";
+    throw wrong("options", what, given.length === 0 ? "none" : given.join(", "));
   }
   wish(options, kind);
 }
 
-function wishWindow(options, keys, rate) {
+function wishWindow(options) {
   const [within, last] = [number(options, "within"), number(options, "last", true)];
   if (Number.isNaN(within) === Number.isNaN(last)) {
     throw wrong("options", "within (milliseconds) or last (keys) for a window", Number.isNaN(last) ? "neither" : "both");
@@ -654,7 +697,11 @@ class Filter {
     ready();
     if (options !== FOUND) {
       check(options, OPTIONS);
-      wishSize(options, kindNumber(kindOf(options)));
+      const kind = kindOf(options);
+      if (FINISHED.includes(kind)) {
+        throw new TypeError(`kind: expected one that keys can be added to, got ${JSON.stringify(kind)}; Filter.build makes it of all its keys`);
+      }
+      wishSize(options, kindNumber(kind));
       at = made(roomy(() => wasm.create()));
     }
     this.#at = at;
@@ -685,7 +732,7 @@ class Filter {
     if (options.rate === undefined) throw wrong("rate", "a number", undefined);
     const winner = ["refuse", "block", "allow"].indexOf(both);
     if (winner < 0) throw wrong("both", "refuse, block or allow", both);
-    wish(options, kindNumber(kind, ["fuse", "ribbon", "cascade"]));
+    wish(options, kindNumber(kind, FINISHED));
     const list = made(wasm.list(winner));
     const rule = { url: options.url ?? false, values: options.values ?? 1 };
     let left = true;

@@ -1,4 +1,7 @@
-/** A key: text (as UTF-8), bytes, an integer from -2^63 to 2^64-1 (as 8 little-endian bytes), or several of these as one. */
+/**
+ * A key: text (as UTF-8), bytes, or an integer from -2^63 to 2^64-1 (as 8 little-endian bytes). Of a filter whose keys are made of
+ * several `values`, an array of as many.
+ */
 export type Key = string | Uint8Array | bigint | number | readonly (string | Uint8Array | bigint | number)[];
 
 /** Keys that lie one behind the other, and where each ends: the fastest way to bring many. */
@@ -31,9 +34,9 @@ export interface HashOptions {
   values?: number;
 }
 
-/** What a filter shall be: two of `keys`, `rate` and `bytes`. */
+/** What a filter shall be: two of `keys`, `rate` and `bytes`; of a window, `keys` and `rate`, or `last` and `rate`. */
 export interface FilterOptions extends HashOptions {
-  /** The number of keys it is made for; of a growing filter, a guess. */
+  /** The number of keys it is made for; of a growing filter, a guess. Not with `last`. */
   keys?: number;
   /** How often a key that was not added may get a "yes", e.g. 0.01. */
   rate?: number;
@@ -43,7 +46,7 @@ export interface FilterOptions extends HashOptions {
   kind?: Exclude<Kind, "fuse" | "ribbon" | "cascade">;
   /** A window: how long keys are remembered, in milliseconds. */
   within?: number;
-  /** A window: how many of the last keys are remembered. */
+  /** A window: how many of the last keys are remembered. It is made for so many: give `rate`, too, and not `keys`. */
   last?: number;
   /** A window: in how many steps it forgets, 1 to 62; 8 if nothing is said. */
   generations?: number;

@@ -23,18 +23,28 @@ test(`a text is its UTF-8, of any length, alone and with others (${build})`, () 
   }
 });
 
-test(`halves of a surrogate pair at the border of two keys stay two keys (${build})`, () => {
-  const [one, many] = [small(), small()];
-  const keys = ["a\ud83d", "\ude00b", "😀", "\ud83d", "\ude00"];
-  for (const key of keys) one.add(key);
-  many.addMany(keys);
-  assert.deepEqual(many.toBytes(), one.toBytes());
-  assert.ok(keys.every((key) => many.has(key)));
-  assert.ok(!many.has("a😀b") && !many.has("a"));
+test(`half of a surrogate pair is an error, alone, at the border of two keys and in long texts (${build})`, () => {
+  const two = small({ values: 2 });
+  for (const filter of [small(), small({ url: true }), small({ ignoreCase: true }), new Filter({ kind: "growing", keys: 10, rate: 0.01 })]) {
+    for (const [key, code, index] of [["a\ud83d", "D83D", 1], ["\ude00b", "DE00", 0], ["\ude00\ud83d", "DE00", 0], ["http://h/😀\ud83d", "D83D", 11], [`${"é".repeat(100_000)}\ud83d`, "D83D", 100_000], [`${"x".repeat(200_000)}\udfff`, "DFFF", 200_000]]) {
+      const told = { name: "TypeError", message: `key: expected text that has UTF-8, got the surrogate U+${code} in it, at index ${index}; encode it yourself, in a way that stays the same` };
+      assert.throws(() => filter.has(key), told);
+      assert.throws(() => filter.add(key), told);
+      assert.throws(() => filter.hasMany([key]), told);
+      assert.throws(() => filter.addMany(["sound", key, "é"]), told);
+      assert.throws(() => two.add(["sound", key]), told);
+      assert.throws(() => Filter.build(["sound", key], { rate: 0.01 }), told);
+    }
+    assert.throws(() => filter.addMany(["a\ud83d", "\ude00b"]), /the surrogate U\+D83D in it, at index 1/);
+    assert.equal(filter.keys, 0);
+    filter.addMany(["a😀b", "\ufffd", "?"]);
+    assert.deepEqual([...filter.hasMany(["a😀b", "\ufffd", "?", "a"])], [1, 1, 1, 0]);
+  }
+  assert.equal(two.keys, 0);
 });
 
 test(`keys of all sorts in one list are those of single calls (${build})`, () => {
-  const keys = ["text", 1n, new Uint8Array([1, 2, 3]), 7, "ünï", ["a", 1n], "x".repeat(200_000), new Uint8Array(200_000), -1, ["a", "b", 3], 2n ** 64n - 1n];
+  const keys = ["text", 1n, new Uint8Array([1, 2, 3]), 7, "ünï", "x".repeat(200_000), new Uint8Array(200_000), -1, 2n ** 64n - 1n];
   const long = Array.from({ length: 20_000 }, (_, i) => (i % 7 === 0 ? BigInt(i) : i % 11 === 0 ? `é${i}` : i % 5 === 0 ? encoder.encode(`b${i}`) : `t${i}`));
   for (const list of [keys, long]) {
     const [one, many, iterated] = [0, 1, 2].map(() => new Filter({ keys: 20_000, rate: 1e-4 }));
@@ -82,7 +92,7 @@ test(`integers are their 8 little-endian bytes (${build})`, () => {
 
 test(`what is no key is an error (${build})`, () => {
   const filter = small();
-  for (const key of [undefined, null, true, 1.5, NaN, 2 ** 60, {}, new Map(), [1], [], ["a", null], Symbol.iterator, new Uint16Array(2), new Date()]) {
+  for (const key of [undefined, null, true, 1.5, NaN, 2 ** 60, {}, new Map(), [1], [], ["a", null], ["a", "b"], Symbol.iterator, new Uint16Array(2), new Date()]) {
     assert.throws(() => filter.has(key), /^TypeError: key: expected /);
     assert.throws(() => filter.add(key), /^TypeError: key: expected /);
     assert.throws(() => filter.hasMany(["sound", key]), /^TypeError: key: expected /);
@@ -101,8 +111,17 @@ test(`a key of several values is an array, each behind its length (${build})`, (
   const joined = new Uint8Array(8 + 3 + 8 + 4);
   joined.set([3, 0, 0, 0, 0, 0, 0, 0, ...encoder.encode("ada"), 4, 0, 0, 0, 0, 0, 0, 0, ...encoder.encode("2026")]);
   assert.equal(filter.has(joined), true);
-  for (const key of ["Ada", ["Ada"], ["Ada", "2026", "x"]]) assert.throws(() => filter.has(key), /expected an array of 2 values/);
+  for (const key of ["Ada", 7, 7n, ["Ada"], ["Ada", "2026", "x"], null]) assert.throws(() => filter.has(key), /expected an array of 2 values/);
+  assert.throws(() => filter.hasMany(BigUint64Array.of(1n)), /expected an array of 2 values, of which the filter's keys are made, got one/);
   assert.equal(filter.info().values, 2);
+  const [one, many] = [small({ values: 3 }), small({ values: 3 })];
+  const keys = [["a", 1n, new Uint8Array(2)], ["a", "b", 3], ["x".repeat(200_000), "é", -1]];
+  for (const key of keys) one.add(key);
+  many.addMany(keys);
+  assert.deepEqual(many.toBytes(), one.toBytes());
+  assert.ok(many.hasMany(keys).every((yes) => yes === 1));
+  // A filter that was not made so would never find what others have added as one value.
+  assert.throws(() => small().add(["Ada", "2026"]), { name: "TypeError", message: /expected one value, .* got an array of 2; make the filter with `values`/ });
 });
 
 test(`case is ignored as in Rust (${build})`, () => {
@@ -164,7 +183,7 @@ test(`the rate is the promised one, of every kind (${build})`, () => {
     for (const kind of ["blocked", "bloom", "counting", "cuckoo", "growing", "window", "fuse", "ribbon", "cascade"]) {
       const filter = ["fuse", "ribbon", "cascade"].includes(kind)
         ? Filter.build(list, { kind, rate, seed: 7 })
-        : new Filter({ kind, keys, rate, seed: 7, ...(kind === "window" ? { last: keys } : {}) });
+        : new Filter({ kind, rate, seed: 7, ...(kind === "window" ? { last: keys } : { keys }) });
       if (filter.keys === 0) filter.addMany(list);
       assert.ok(filter.hasMany(list).every((yes) => yes === 1), kind);
       const wrong = filter.hasMany(others).reduce((sum, yes) => sum + yes, 0);

@@ -79,10 +79,12 @@ test(`memory that grows meanwhile is no matter (${build})`, () => {
 
 test(`what gives keys may use filters, and free them (${build})`, () => {
   const [filter, plain, other] = [new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 20_000, rate: 1e-4 }), new Filter({ keys: 100, rate: 0.01, url: true })];
+  const pairs = new Filter({ keys: 100, rate: 0.01, values: 2 });
   const list = Array.from({ length: 10_000 }, (_, i) => (i % 3 === 0 ? BigInt(i) : i % 3 === 1 ? `key-${i}` : Uint8Array.of(i, i >> 8, 7)));
   plain.addMany(list);
   const meddle = (i) => {
-    other.addMany([`http://h/${i}`, 5n, ["a", "b"]]);
+    other.addMany([`http://h/${i}`, 5n]);
+    pairs.add(["a", "b"]);
     other.has("http://h/0");
     filter.hasMany(["x", 1n]);
     plain.has("a text that is longer than others are");
@@ -132,14 +134,14 @@ test(`what a kind can't do is the error of Rust (${build})`, () => {
   assert.throws(() => fuse.addMany(["another"]), /fuse filters can't be added to/);
   assert.throws(() => fuse.clear(), /can't be cleared/);
   assert.throws(() => fuse.union(fuse.copy()), /can't be combined/);
-  assert.throws(() => new Filter({ keys: 100, rate: 0.01, kind: "fuse" }), /created empty/);
+  assert.throws(() => new Filter({ keys: 100, rate: 0.01, kind: "fuse" }), { message: 'kind: expected one that keys can be added to, got "fuse"; Filter.build makes it of all its keys' });
   assert.throws(() => blocked.merge(new Filter({ keys: 10_000, rate: 0.01 })), /the filters differ and can't be combined: lines is/);
   assert.throws(() => blocked.merge(new Filter({ keys: 100, rate: 0.01, seed: 1 })), /the seed is 0 in one and 1 in the other/);
   assert.throws(() => blocked.merge({}), /other: expected a Filter/);
   assert.throws(() => Filter.build(["a"], { rate: 0.01, kind: "blocked" }), /kind: expected one of fuse, ribbon, cascade/);
   assert.throws(() => Filter.build(["a"], { rate: 0.01, kind: "ribbon", allow: ["b"] }), /built with an allow list/);
   assert.throws(() => Filter.build(["a", 1.5], { rate: 0.01 }), /key: expected/);
-  assert.throws(() => Filter.build(["a", "b"], { rate: 0.01, allow: ["b"] }), /1 key is on both the block list and the allow list/);
+  assert.throws(() => Filter.build(["a", "b"], { rate: 0.01, allow: ["b"] }), { message: "1 key is on both the block list and the allow list; say which list wins" });
   assert.equal(Filter.build(["a", "b"], { rate: 0.01, allow: ["b"], both: "allow" }).has("b"), false);
   assert.equal(Filter.build(["a", "b"], { rate: 0.01, allow: ["b"], both: "block" }).has("b"), true);
   assert.throws(() => Filter.open("text"), /file: expected a Uint8Array/);
@@ -201,12 +203,31 @@ test(`a window forgets (${build})`, () => {
   assert.equal(again.has("now"), true);
   assert.equal(again.info().within, 60 * minute);
   // By keys, time is no matter.
-  const last = new Filter({ keys: 100, rate: 0.001, last: 100 });
+  const last = new Filter({ rate: 0.001, last: 100 });
   last.add("first");
   assert.equal(last.has("first"), true);
   last.addMany(Array.from({ length: 300 }, (_, i) => `key-${i}`));
   assert.equal(last.has("first"), false);
   assert.equal(plan({ keys: 1000, rate: 0.001, within: minute }).kind, "window");
+});
+
+test(`a window is as large as it says, and nothing else forgets (${build})`, () => {
+  // For 100 keys it would answer "yes" to everyone.
+  assert.throws(() => new Filter({ keys: 100, rate: 0.01, last: 10_000 }), { message: /options: expected rate for a window of the last keys, for which `last` says how many there are, got "keys, rate"/ });
+  assert.throws(() => plan({ keys: 100, rate: 0.01, last: 10_000 }), /options: expected rate for a window of the last keys/);
+  assert.throws(() => new Filter({ bytes: 1000, rate: 0.01, last: 10_000 }), /options: expected rate for a window of the last keys/);
+  assert.throws(() => new Filter({ last: 10_000 }), /options: expected rate for a window of the last keys.* got "none"/);
+  assert.throws(() => new Filter({ keys: 10, bytes: 1000, within: 1000 }), /options: expected keys and rate, got "keys, bytes"/);
+  const last = new Filter({ rate: 0.01, last: 10_000 });
+  assert.equal(last.capacity, 10_000);
+  assert.equal(plan({ rate: 0.01, last: 10_000 }).bytes, last.bytes);
+  last.addMany(Array.from({ length: 20_000 }, (_, i) => `key-${i}`));
+  const wrong = last.hasMany(Array.from({ length: 20_000 }, (_, i) => `other-${i}`)).reduce((sum, yes) => sum + yes, 0);
+  assert.ok(wrong < 300, `${wrong} of 20,000`);
+  for (const given of [{ within: 1000, kind: "bloom" }, { last: 5, kind: "growing" }, { generations: 4 }, { quiet: true }, { quiet: false, kind: "counting" }]) {
+    assert.throws(() => new Filter({ keys: 10, rate: 0.1, ...given }), /options: expected within \(milliseconds\) or last \(keys\) for a window, or none of/, JSON.stringify(given));
+    assert.throws(() => plan({ keys: 10, rate: 0.1, ...given }), /options: expected within \(milliseconds\)/, JSON.stringify(given));
+  }
 });
 
 test(`info tells what a filter is (${build})`, () => {

@@ -84,6 +84,20 @@ test("a worker that has nothing but a module", async () => {
   assert.deepEqual([...seen.hasMany(["a", "b", "c", "longer than eight"])], [1, 1, 0, 1]);
 });
 
+test("a bundle of CommonJS, or one script, loads it by tamis/init", { skip: process.env.TAMIS_ESBUILD === undefined && "TAMIS_ESBUILD names no esbuild" }, () => {
+  const bundle = (name, format) => execFileSync(process.env.TAMIS_ESBUILD, [join(folder, name), "--bundle", `--format=${format}`, "--platform=browser", `--outfile=${join(folder, `bundle.${format}.cjs`)}`], { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  writeFileSync(join(folder, "waits.cjs"), 'const { Filter } = require("tamis");\nconsole.log(Filter);');
+  writeFileSync(join(folder, "loads.cjs"), `const { default: init, Filter } = require("tamis/init");
+    init(globalThis.wasm).then(() => console.log(new Filter({ keys: 10, rate: 0.1 }).add("key")));`);
+  writeFileSync(join(folder, "wasm.cjs"), `globalThis.wasm = require("node:fs").readFileSync(${JSON.stringify(join(packagePath, "tamis.wasm"))});`);
+  for (const format of ["cjs", "iife"]) {
+    // As docs/javascript.md quotes it.
+    assert.throws(() => bundle("waits.cjs", format), (error) => error.stderr.includes(`Top-level await is currently not supported with the "${format}" output format`));
+    bundle("loads.cjs", format);
+    assert.equal(node(`bundle.${format}.cjs`, "--require", join(folder, "wasm.cjs")), "true\n", format);
+  }
+});
+
 test("the types are those of the library", { skip: process.env.TAMIS_TSC === undefined && "TAMIS_TSC names no tsc" }, () => {
   writeFileSync(join(folder, "sound.mts"), readFileSync(new URL("types.mts", import.meta.url)));
   writeFileSync(join(folder, "sound.cts"), 'import tamis = require("tamis");\nconst seen: tamis.Filter = new tamis.Filter({ keys: 1, rate: 0.1 });\nseen.has("key");\n');

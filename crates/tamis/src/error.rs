@@ -261,14 +261,14 @@ impl fmt::Display for Error {
             Self::Contradiction { count, .. } => write!(
                 f,
                 "{count} {} on both the block list and the allow list; \
-                 say which list wins (ListBuilder::both)",
+                 say which list wins",
                 if *count == 1 { "key is" } else { "keys are" }
             ),
             Self::Collision { .. } => write!(
                 f,
                 "collision: a key of the block list and a different key of the allow list have \
                  the same hash, so no filter could tell them apart; somebody chose them so; \
-                 hash with a secret (Hasher::keyed)"
+                 hash with a secret"
             ),
             Self::Busy { path } => write!(
                 f,
@@ -284,7 +284,7 @@ impl fmt::Display for Error {
                     f,
                     "was open for writing when the machine went down, so the last keys added may be \
                      missing and it could give a false \"no\"; build it again from its keys, or \
-                     accept the loss (Open::accept_loss) and save it"
+                     accept the loss and save it"
                 )
             }
             Self::KeyNeeded => write!(

@@ -24,9 +24,9 @@ use tamis_records::batch::Token;
 pub(crate) struct ForeignArgs {
     /// The filter's format, if it can't be recognised: guava, dcso, spark, ...
     ///
-    /// One of abloom, bip37, bitmap (bits of SETBIT), bits-and-blooms, bloom-filters, cassandra, dcso,
-    /// fastbloom, fastfilter, guava, leveldb, orc, parquet, poppy,
-    /// pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
+    /// One of abloom, bip37, bitmap (bits of SETBIT), bits-and-blooms, bloom-filters, bloomfilter, cassandra, dcso,
+    /// fastbloom, fastbloom-rs, fastfilter, guava, leveldb, orc, parquet, poppy,
+    /// pybloom-live, pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
     /// redisson (in Redis), rocksdb, spark, valkey-bloom. None of them hashes
     /// with a secret: against keys that others choose, use a filter of Tamis
     /// with --keyed.
@@ -342,6 +342,7 @@ fn keys_hint(format: Format) -> String {
             "python-pickle for sha256(pickle.dumps(text)), as rbloom documents it, utf8 for sha256(text)"
         }
         Format::Fastbloom => "rust-str for str and String, uint64 and int64 for u64 and i64",
+        Format::FastbloomRs => "utf8 for text and bytes, int64 for whole numbers",
         Format::FastFilter => "uint64 or int64: its keys are numbers, or hashes that you make",
         Format::Bitmap => {
             "utf8 for text under --hash guava and guava32; java-seeds and java-spread need none"

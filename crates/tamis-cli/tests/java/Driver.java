@@ -52,7 +52,7 @@ public final class Driver {
                     Optional<String> found = products.find(key(words[1]));
                     return (found.isPresent() ? "found" : "none") + (table.asked.sum() > asked ? ", table asked" : "");
             }
-        } catch (IOException e) {
+        } catch (IOException | IllegalArgumentException e) {
             return "failed: " + e;
         }
     }

@@ -17,9 +17,11 @@ PAGE = ROOT / "docs/guides/java.md"
 TOKEN = "a-token-of-the-tests-own"
 
 KEYS = [
-    "plain", "", " ", "é", "e\u0301", "王芳@example.org", "🎉", "\ud83c", "a\udf89z", "\udf89\ud83c",
+    "plain", "", " ", "é", "e\u0301", "王芳@example.org", "🎉",
     "two\nlines", "ends\r\n", '"quoted\\"', "\0", "tab\there", "\u2028", "\ufeffmark", "x" * 1_000_000, "王" * 400_000,
 ]  # fmt: skip
+# Halves of surrogate pairs.
+HALVES = ["\ud83c", "a\udf89z", "\udf89\ud83c"]
 NAMES = [key[:12].encode("unicode_escape").decode() for key in KEYS]
 
 
@@ -69,13 +71,20 @@ def test_every_key_that_was_saved_is_found(java):
         assert java.key("check", part) == "no", part
 
 
+def test_half_of_a_surrogate_pair(java, request):
+    """It has no UTF-8. The library refuses it, and then no row is written; Guava and what Java sends have `?` for it."""
+    is_refused = request.node.callspec.params["java"] in ["local", "moving"]
+    for key in HALVES:
+        saved = java.key("save", key)
+        assert saved.startswith("failed: ") if is_refused else saved == "done", saved
+        assert java.key("find", key) == ("none, table asked" if is_refused else "found, table asked")
+
+
 def test_java_and_tamis_make_the_same_bytes_of_keys(machine, tmp_path):
     with served(tmp_path) as port:
         machine("http", f"http://127.0.0.1:{port}/v1/filters/products", TOKEN)
         assert all(machine.key("save", key) == "done" for key in KEYS)
-    # Java has a `?` for each half of a pair.
-    bytes = [key.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\ufffd", "?").encode() for key in KEYS]
-    hex = "".join(key.hex() + "\n" for key in bytes)
+    hex = "".join(key.encode().hex() + "\n" for key in KEYS)
     ran = subprocess.run([TAMIS, "check", "-c", "--hex", tmp_path / "products.tamis"], input=hex, text=True, capture_output=True)
     assert (ran.stdout, ran.stderr) == (f"{len(KEYS)}\n", "")
 

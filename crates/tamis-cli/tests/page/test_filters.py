@@ -192,6 +192,40 @@ def test_a_window_of_the_last_keys(page, served):
     page.wait(lambda: rows() == [[f"{50 + 100 * i} keys", "50" if i == 0 else "100"] for i in range(9)], "the generations")
 
 
+def test_a_dropped_file_is_not_among_those_being_served(page):
+    page.open("filters")
+    page.wait(lambda: len(page.all("#filter-list button")) == 5, "five filters")
+    assert not page.one("#opened").is_displayed()
+    page.one("#drop-file").send_keys(str(ROOT / "crates/tamis/tests/golden/window.tamis"))
+    page.wait(lambda: page.text("#filter-name") == "window.tamis", "the file")
+    assert len(page.all("#filter-list button")) == 5 and len(page.all("#opened-list button")) == 1
+    assert page.text("#opened-title") == "Open files" and page.text("#filters-title") == "Being served"
+    # It is described as of its latest key, long ago: its axis doesn't end now.
+    ends = page.script("""return [...document.querySelectorAll("#filter-lines .tick")].map((text) => text.textContent)""")
+    assert ends[1].startswith("latest key 2000-01-01T"), ends
+    page.press("#filter-close button")
+    page.wait(lambda: not page.one("#opened").is_displayed(), "no open file")
+
+
+def test_no_card_is_empty(page):
+    """Neither while nothing is known of a service, nor where there are no keys."""
+    page.open("filters")
+    page.wait(lambda: len(page.all("#filter-list button")) == 5, "five filters")
+    page.open("playground?a=&b=&ask=")
+    page.settles("playground")
+    cards = page.script("""return [...document.querySelectorAll(".card")].filter((card) => card.offsetParent !== null).map((card) => card.innerText.trim().split("\\n").length)""")
+    assert cards and min(cards) > 1, cards
+
+
+def test_keys_that_can_be_pressed_are_large_enough(page):
+    """24 pixels, as WCAG 2.2 has it."""
+    for state, what in ("playground?a=a%0Ab&ask=x", "button.key"), ("calculator", ".kinds th button"):
+        page.open(state)
+        page.settles(state.partition("?")[0])
+        sizes = page.script("return [...document.querySelectorAll(arguments[0])].map((one) => one.getBoundingClientRect()).map((box) => [box.width, box.height])", what)
+        assert sizes and all(wide >= 24 and high >= 24 for wide, high in sizes), (what, sizes)
+
+
 def test_markup_stays_text(driver, tmp_path):
     (name, key) = (HOSTILE, "<script>document.title='owned'</script>")
     tamis("create", f"{name}.tamis", "-n", "100", cwd=tmp_path)

@@ -260,8 +260,8 @@ def test_keys_of_several_values_and_rules(page, tmp_path):
     tamis("create", "urls.tamis", "-n", "100", "-p", "1e-6", "--url", cwd=tmp_path)
     tamis("add", "urls.tamis", cwd=tmp_path, stdin=b"https://example.org/a/../b\n")
     drop(page, tmp_path / "pairs.tamis", tmp_path / "urls.tamis")
-    page.wait(lambda: len(page.all("#filter-list button")) == 2, "both files")
-    page.press('#filter-list button[data-name="pairs.tamis"]')
+    page.wait(lambda: len(page.all("#opened-list button")) == 2, "both files")
+    page.press('#opened-list button[data-name="pairs.tamis"]')
     assert "2 values" in page.text("#check-hint")
     # Not typed: a tab would leave the box.
     page.script("document.querySelector('#check-keys').value = 'Ada\\t2026\\nAda\\t1999'")
@@ -271,7 +271,7 @@ def test_keys_of_several_values_and_rules(page, tmp_path):
     page.type("#check-keys", "Ada")
     page.one("#check button").click()
     page.wait(lambda: "expected 2 values" in page.text("#check-answers"), "what is wrong")
-    page.press('#filter-list button[data-name="urls.tamis"]')
+    page.press('#opened-list button[data-name="urls.tamis"]')
     assert page.text("#check-answers") == "" and "URL" in page.text('[data-fact="keys_are"]')
     assert check(page, "HTTPS://Example.org/b\nhttps://example.org/c") == {"HTTPS://Example.org/b": "yes", "https://example.org/c": "no"}
     # Closing one shows the other.
@@ -333,6 +333,8 @@ def test_what_is_no_filter_is_refused(page, tmp_path):
     for name, item in zip(names, page.all("#drop-files li")):
         done = subprocess.run([TAMIS, "info", name], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 2 and name in item.text and len(item.text.split("\n")[1]) > 20, item.text
+        # A file of another system, say: the command may know it.
+        assert f"tamis info {name}" in item.text
     for left in (3, 2, 1, 0):
         page.press("#drop-files button")
         page.wait(lambda: len(stage(page)) == left, "one less")

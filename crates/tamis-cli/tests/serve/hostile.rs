@@ -136,6 +136,84 @@ fn heads_have_a_limit() {
     assert_well(service);
 }
 
+/// A status alone would help nobody: each has a reason, as JSON.
+#[test]
+fn heads_that_cannot_be_understood_get_a_reason() {
+    let (_dir, service) = serving("");
+    let long = "9".repeat(400);
+    let length = |length: &str| {
+        format!(
+            "{CHECK} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nContent-Length: {length}\r\n\r\n"
+        )
+    };
+    let (not_http, unsaid) = (
+        "the head of the request can't be understood",
+        "(--max-body): send fewer keys",
+    );
+    for (request, status, reason) in [
+        ("GET\r\n\r\n".to_owned(), 400, not_http),
+        ("GET / HTTP/9.9\r\n\r\n".to_owned(), 400, not_http),
+        ("\x01\x02\x03\r\n\r\n".to_owned(), 400, not_http),
+        (
+            "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned(),
+            400,
+            not_http,
+        ),
+        (
+            "GET / HTTP/1.1\r\n: nothing\r\n\r\n".to_owned(),
+            400,
+            not_http,
+        ),
+        (length("-1"), 400, not_http),
+        (length("12x"), 400, not_http),
+        (length("99999999999999"), 413, unsaid),
+        (length("18446744073709551615"), 413, unsaid),
+        (length("18446744073709551616"), 413, unsaid),
+        (length(&long), 413, unsaid),
+        (
+            "\x16\x03\x01\x02\x00\x01\x00\x01\x7c\x03\x03".to_owned() + &"\0".repeat(100),
+            400,
+            "this is TLS",
+        ),
+        (
+            format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(70 << 10)),
+            414,
+            "send keys in the body",
+        ),
+        (
+            format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(2000)),
+            431,
+            "at most 64 KB and 100 fields",
+        ),
+        // Behind a request that is sound, also in one packet.
+        (
+            "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\nGET\r\n\r\n".to_owned(),
+            400,
+            not_http,
+        ),
+    ] {
+        let mut stream = service.connect();
+        let _ = stream.write_all(request.as_bytes());
+        let read = read_to_end(&stream);
+        let start = read
+            .rfind("HTTP/1.1 ")
+            .unwrap_or_else(|| panic!("{request:.60}: {read}"));
+        let (head, body) = read[start..].split_once("\r\n\r\n").expect("a head");
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{request:.60}: {head}"
+        );
+        assert!(
+            head.contains(&format!("content-length: {}", body.len())),
+            "{head}"
+        );
+        let said: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        let said = said["error"].as_str().expect("a reason");
+        assert!(said.contains(reason), "{request:.60}: {said}");
+    }
+    assert_well(service);
+}
+
 #[test]
 fn who_is_slow_is_cut_off() {
     let (_dir, service) = serving("--timeout 300ms");

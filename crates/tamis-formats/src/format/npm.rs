@@ -1,20 +1,23 @@
-//! npm's bloom-filters, `saveAsJSON` of a `BloomFilter`: sizes, a seed, and the
-//! bits in base64.
+//! npm's bloom-filters, `saveAsJSON`: sizes, a seed, and the bits in base64. Of a
+//! `CountingBloomFilter`, bits and counts; a `PartitionedBloomFilter` has bits in
+//! slices, and a `ScalableBloomFilter` several of those.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::about::About;
-use crate::bits::Bits;
+use crate::bits::{Bits, Modulus};
 use crate::bytes::View;
 use crate::filter::Opened;
+use crate::layers::Layers;
+use crate::plain::Plain;
 use crate::plain_file::{Envelope, PlainFile};
 use crate::probe::Probe;
-use crate::{Error, Format, Keys};
+use crate::{Error, Facts, Format, Keys};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::f64::consts::LN_2;
 
 pub(crate) const ABOUT: About = About {
-    json: &["\"type\"", "\"BloomFilter\""],
+    json: &["\"type\"", "BloomFilter\""],
     ..About::new(&[Keys::Utf8], read)
 };
 
@@ -35,21 +38,146 @@ struct Content {
     content: String,
 }
 
+#[derive(serde::Deserialize)]
+struct OfType {
+    r#type: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Counting {
+    _size: u64,
+    #[serde(rename = "_nbHashes")]
+    hashes: u64,
+    /// Whether the counter is above 0, and the counter.
+    _filter: Vec<(u8, i64)>,
+    _length: i64,
+    _seed: u64,
+}
+
+#[derive(serde::Deserialize)]
+struct Partitioned {
+    /// Bits of a slice.
+    _m: u64,
+    #[serde(rename = "_nbHashes")]
+    hashes: u64,
+    _filter: Vec<Content>,
+    _seed: u64,
+}
+
+#[derive(serde::Deserialize)]
+struct Scalable {
+    _filters: Vec<Partitioned>,
+}
+
+fn parse<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(text)
+        .map_err(|e| Error::corrupt(Format::Npm, "JSON", "a filter of bloom-filters", e))
+}
+
+/// The numbers of a filter's bits and hashes, in order.
+fn check(bits: u64, hashes: u64) -> Result<(), Error> {
+    if !(1..=MOST_BITS).contains(&bits) {
+        return Err(Error::corrupt(Format::Npm, "bits", "1 to 2^48", bits));
+    }
+    if !(1..=MOST_HASHES).contains(&hashes) {
+        return Err(Error::corrupt(
+            Format::Npm,
+            "_nbHashes",
+            "1 to 1024",
+            hashes,
+        ));
+    }
+    Ok(())
+}
+
+fn counting(json: Counting, text: &[u8]) -> Result<Opened, Error> {
+    check(json._size, json.hashes)?;
+    if json._filter.len() as u64 != json._size {
+        let got = json._filter.len();
+        return Err(Error::corrupt(Format::Npm, "_filter", json._size, got));
+    }
+    let mut bytes = vec![0; json._filter.len().div_ceil(8)];
+    for (i, (bit, _)) in json._filter.iter().enumerate() {
+        bytes[i / 8] |= u8::from(*bit != 0) << (i % 8);
+    }
+    let probe = Probe::Npm {
+        hashes: json.hashes,
+        seed: json._seed,
+    };
+    let filter = Layers {
+        plains: vec![Plain::new(Bits::low(0, json._size), probe)],
+        facts: Facts {
+            keys: u64::try_from(json._length).ok(),
+            ..Facts::default()
+        },
+        read_only: "its counters are not kept here",
+        original: Some(text.into()),
+    };
+    Ok(Opened::new(filter, bytes))
+}
+
+/// Filters with slices, of which a key may be in any.
+fn layered(filters: Vec<Partitioned>, text: &[u8]) -> Result<Opened, Error> {
+    let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
+        Error::corrupt(Format::Npm, what, expected, got)
+    };
+    let (mut plains, mut bytes) = (Vec::new(), Vec::new());
+    for filter in filters {
+        check(filter._m, filter.hashes)?;
+        if filter._filter.len() as u64 != filter.hashes {
+            let got = filter._filter.len();
+            return Err(corrupt("_filter", &filter.hashes, &got));
+        }
+        let start = bytes.len();
+        let long = filter._m.div_ceil(8) as usize;
+        for slice in &filter._filter {
+            let decoded = STANDARD.decode(&slice.content);
+            let decoded = decoded.map_err(|e| corrupt("content", &"base64", &e))?;
+            let got = decoded.len();
+            let slice = decoded.get(..long);
+            bytes.extend_from_slice(
+                slice.ok_or_else(|| corrupt("content", &format_args!("{long} bytes"), &got))?,
+            );
+        }
+        let slice = 8 * long as u64;
+        let probe = Probe::NpmSlices {
+            hashes: filter.hashes,
+            seed: filter._seed,
+            slice,
+        };
+        let bits = Bits::low(start, slice * filter.hashes);
+        plains.push(Plain::with_modulus(bits, probe, Modulus::new(filter._m)));
+    }
+    if plains.is_empty() {
+        return Err(corrupt("_filters", &"filters", &"none"));
+    }
+    let filter = Layers {
+        plains,
+        facts: Facts::default(),
+        read_only: "what a full one is followed by is not known here",
+        original: Some(text.into()),
+    };
+    Ok(Opened::new(filter, bytes))
+}
+
 fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
         Error::corrupt(Format::Npm, what, expected, got)
     };
-    let mut json: Json = serde_json::from_slice(&text.read(0..text.len()))
-        .map_err(|e| corrupt("JSON", &"a BloomFilter of bloom-filters", &e))?;
-    if json.r#type != "BloomFilter" {
-        return Err(corrupt("type", &"BloomFilter", &json.r#type));
+    let text = text.read(0..text.len());
+    let of_type: OfType = parse(&text)?;
+    match of_type.r#type.as_str() {
+        "BloomFilter" => {}
+        "CountingBloomFilter" => return counting(parse(&text)?, &text),
+        "PartitionedBloomFilter" => return layered(vec![parse(&text)?], &text),
+        "ScalableBloomFilter" => return layered(parse::<Scalable>(&text)?._filters, &text),
+        other => {
+            let expected = "BloomFilter, or a counting, a partitioned or a scalable one";
+            return Err(corrupt("type", &expected, &other));
+        }
     }
-    if !(1..=MOST_BITS).contains(&json._size) {
-        return Err(corrupt("_size", &"1 to 2^48", &json._size));
-    }
-    if !(1..=MOST_HASHES).contains(&json.hashes) {
-        return Err(corrupt("_nbHashes", &"1 to 1024", &json.hashes));
-    }
+    let mut json: Json = parse(&text)?;
+    check(json._size, json.hashes)?;
     let bytes = STANDARD
         .decode(std::mem::take(&mut json._filter.content))
         .map_err(|e| corrupt("content", &"base64", &e))?;

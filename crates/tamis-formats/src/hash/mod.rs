@@ -4,6 +4,7 @@
 //! it with such keys is among the samples.
 
 pub(crate) mod crates;
+pub(crate) mod md;
 pub(crate) mod murmur;
 pub(crate) mod sha2;
 pub(crate) mod small;

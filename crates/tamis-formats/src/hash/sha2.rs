@@ -1,4 +1,4 @@
-//! SHA-256 and SHA-512, as FIPS 180-4 has them: of keys, not of files, so short
+//! SHA-256, SHA-384 and SHA-512, as FIPS 180-4 has them: of keys, not of files, so short
 //! and plain.
 
 /// The first 64 bits of the fractional parts of the primes' square roots; the
@@ -12,6 +12,18 @@ const START: [u64; 8] = [
     0x9b05_688c_2b3e_6c1f,
     0x1f83_d9ab_fb41_bd6b,
     0x5be0_cd19_137e_2179,
+];
+
+/// The same of the ninth to sixteenth prime: SHA-384's.
+const START_384: [u64; 8] = [
+    0xcbbb_9d5d_c105_9ed8,
+    0x629a_292a_367c_d507,
+    0x9159_015a_3070_dd17,
+    0x152f_ecd8_f70e_5939,
+    0x6733_2667_ffc0_0b31,
+    0x8eb4_4a87_6858_1511,
+    0xdb0c_2e0d_64f9_8fa7,
+    0x47b5_481d_befa_4fa4,
 ];
 
 /// The same of the cube roots.
@@ -100,14 +112,14 @@ const ROUNDS: [u64; 80] = [
 
 /// One algorithm for two sizes of words, with other rotations.
 macro_rules! sha2 {
-    ($name:ident, $word:ty, $rounds:literal,
+    ($name:ident, $start:ident, $word:ty, $rounds:literal,
      $a:literal $b:literal $c:literal, $d:literal $e:literal $f:literal,
      $g:literal $h:literal $i:literal, $j:literal $k:literal $l:literal) => {
         pub(crate) fn $name(bytes: &[u8]) -> [u8; 8 * size_of::<$word>()] {
             const WORD: usize = size_of::<$word>();
             const BLOCK: usize = 16 * WORD;
             let first = |long: u64| (long >> (64 - <$word>::BITS)) as $word;
-            let mut state = START.map(first);
+            let mut state = $start.map(first);
             let mut compress = |block: &[u8; BLOCK]| {
                 let mut words = [0; $rounds];
                 for (word, bytes) in words.iter_mut().zip(block.as_chunks::<WORD>().0) {
@@ -154,8 +166,14 @@ macro_rules! sha2 {
     };
 }
 
-sha2!(sha256, u32, 64, 7 18 3, 17 19 10, 6 11 25, 2 13 22);
-sha2!(sha512, u64, 80, 1 8 7, 19 61 6, 14 18 41, 28 34 39);
+sha2!(sha256, START, u32, 64, 7 18 3, 17 19 10, 6 11 25, 2 13 22);
+sha2!(sha512, START, u64, 80, 1 8 7, 19 61 6, 14 18 41, 28 34 39);
+sha2!(sha512_of_384, START_384, u64, 80, 1 8 7, 19 61 6, 14 18 41, 28 34 39);
+
+pub(crate) fn sha384(bytes: &[u8]) -> [u8; 48] {
+    let whole = sha512_of_384(bytes);
+    std::array::from_fn(|i| whole[i])
+}
 
 #[cfg(test)]
 mod tests {
@@ -170,6 +188,8 @@ mod tests {
     fn digests_are_the_known_ones() {
         assert_eq!(start(&sha256(b"abc")), 0xba78_16bf_8f01_cfea);
         assert_eq!(start(&sha512(b"abc")), 0xddaf_35a1_9361_7aba);
+        assert_eq!(start(&sha384(b"abc")), 0xcb00753f45a35e8b);
+        assert_eq!(start(&sha384(&[b'a'; 200])), 0x0691b6e978614b67);
         for (len, small, large) in [
             (0, 0xe3b0c44298fc1c14, 0xcf83e1357eefb8bd),
             (55, 0x9f4390f8d30c2dd9, 0xb0220c772cbf6c18),

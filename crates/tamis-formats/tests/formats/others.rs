@@ -1,6 +1,6 @@
 //! Filters of Bitcoin and npm.
 
-use crate::common::{again, again_for, has, sample, words};
+use crate::common::{again, again_for, has, odd_words, sample, words};
 use tamis_formats::{Create, Format, Hint, Keys};
 
 #[test]
@@ -23,4 +23,38 @@ fn npm() {
         seed: 78_187_493_520,
     };
     again(what, &words(0..500), Keys::Utf8, &file);
+}
+
+/// Its other kinds, which can be asked: the counters of one are not kept, and what follows a full one isn't known.
+#[test]
+fn other_kinds_of_npm() {
+    for (name, keys) in [
+        ("counting_n200_p01_key0-99", 100),
+        ("partitioned_n1000_p01_key0-499", 500),
+        ("scalable_n100_p01_key0-499", 500),
+    ] {
+        let file = sample(&format!("npm-bloom-filters/{name}.json"));
+        let filter = tamis_formats::open(&file, Hint::default()).unwrap();
+        assert_eq!(filter.format(), Format::Npm, "{name}");
+        has(&filter, &words(0..keys), Keys::Utf8);
+        assert!(filter.check_writable().is_err(), "{name}");
+        assert!(filter.to_bytes() == file, "{name}");
+    }
+    let file = sample("npm-bloom-filters/cuckoo_n1000_p01_key0-499.json");
+    assert!(tamis_formats::open(&file, Hint::default()).is_err());
+}
+
+#[test]
+fn npm_bloomfilter() {
+    let file = sample("npm-bloomfilter/n1000_p01.json");
+    let mut filter = tamis_formats::open(&file, Hint::default()).unwrap();
+    assert_eq!(filter.format(), Format::NpmBloomfilter);
+    assert_eq!(filter.keys(), [Keys::Utf16]);
+    has(&filter, &odd_words(), Keys::Utf16);
+    // Its own keys set no further bit, and it is written as it was.
+    for key in odd_words() {
+        let key = Keys::Utf16.encode(key.as_bytes()).unwrap();
+        assert!(!filter.insert(&key).unwrap());
+    }
+    assert!(filter.to_bytes() == file);
 }

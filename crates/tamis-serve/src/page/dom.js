@@ -57,11 +57,13 @@ export function keysIn(text) {
 /** `1,234,567`. */
 export const count = (n) => n.toLocaleString("en-US");
 
-/** A rate in up to three digits. */
-export function rate(r) {
+/** A rate in up to three digits; `least` is the smallest that stands with it, so that all of a table have one notation. */
+export function rate(r, least = r >= 0.0005 ? 1 : 0) {
   if (r === null || r === undefined) return "–";
   if (r === 0) return "0";
-  return r >= 0.0005 ? String(Number(r.toPrecision(3))) : r.toExponential(2).replace(/\.?0+e/, "e");
+  if (least < 1e-6) return r.toExponential(2).replace(/\.?0+e/, "e");
+  const places = Math.max(0, 2 - Math.floor(Math.log10(r)));
+  return r.toFixed(Math.min(places, 8)).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
 /** A share in up to three digits: `50.3 %`. */

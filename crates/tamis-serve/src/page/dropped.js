@@ -2,7 +2,7 @@
 
 import { h, put } from "./dom.js";
 import { Library, lacking } from "./tamis.js";
-import { t } from "./texts.js";
+import { parts, t } from "./texts.js";
 
 let root = null;
 let changed;
@@ -125,7 +125,10 @@ const label = (file) => h("strong", { class: "name" }, file.name);
 
 function item(file) {
   const away = h("button", { type: "button", class: "second", onclick: () => close(file) }, t(file.stage === "wrong" ? "drop.dismiss" : "drop.cancel"));
-  if (file.stage === "wrong") return h("li", { "data-stage": "wrong" }, label(file), h("p", { class: "problem", role: "alert", lang: "en" }, file.problem), away);
+  if (file.stage === "wrong") {
+    const other = h("p", { class: "aside" }, parts("drop.other", { command: h("code", null, `tamis info ${file.name}`) }));
+    return h("li", { "data-stage": "wrong" }, label(file), h("p", { class: "problem", role: "alert", lang: "en" }, file.problem), other, away);
+  }
   if (file.stage === "locked") return h("li", { "data-stage": "locked" }, label(file), lock(file), away);
   const bar = h("progress", { "aria-label": t(`drop.${file.stage}`, { name: file.name }), max: 1 });
   if (file.stage === "reading") bar.value = file.part;

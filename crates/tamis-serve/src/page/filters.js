@@ -25,8 +25,11 @@ export function mount(panel, keep) {
     h("div", { class: "columns" },
       h("div", { class: "side" },
         h("nav", { class: "card", id: "filters", "aria-labelledby": "filters-title" },
-          h("h2", { id: "filters-title" }),
+          h("h2", { id: "filters-title" }, t("filters.title")),
           h("ul", { id: "filter-list" })),
+        h("nav", { class: "card", id: "opened", "aria-labelledby": "opened-title" },
+          h("h2", { id: "opened-title" }, t("drop.open")),
+          h("ul", { id: "opened-list" })),
         dropped.mount(opened)),
       h("div", { class: "results", id: "filter" },
         h("section", { class: "card", "aria-labelledby": "filter-name" },
@@ -113,29 +116,24 @@ function draw() {
   const files = dropped.open();
   const isDropped = filter !== undefined && filter === file?.about;
   root.querySelector("#filter").hidden = !filter;
-  root.querySelector("#filters").hidden = service === false && files.length === 0;
-  root.querySelector("#filters-title").textContent = t(service === false ? "drop.open" : "filters.title");
-  const list = root.querySelector("#filter-list");
-  const focused = list.contains(document.activeElement) ? document.activeElement.dataset.number : null;
+  // Until a service has answered, nothing is known of it.
+  root.querySelector("#filters").hidden = !service;
+  root.querySelector("#opened").hidden = files.length === 0;
   const none = service && filters.length === 0 ? [h("li", null, parts("filters.none", { command: h("code", null, "tamis serve seen.tamis") }))] : [];
-  put(list, none,
-    filters.map((each) => item(each, each === filter, () => { name = each.name; file = null; })),
-    files.map((each) => item(each.about, each === file, () => { file = each; })));
-  [...list.querySelectorAll("button")].forEach((button, i) => {
-    button.dataset.number = i;
-    if (focused === String(i)) button.focus();
-  });
+  list("#filter-list", none, filters.map((each) => item(each, each === filter, () => { name = each.name; file = null; })));
+  list("#opened-list", files.map((each) => item(each.about, each === file, () => { file = each; })));
   if (!filter) return;
   root.querySelector("#filter-name").textContent = filter.name;
   root.querySelector("#filter-fault").textContent = filter.fault ?? filter.warning ?? "";
+  const least = Math.min(...[filter.rate_now, filter.rate].filter((r) => r > 0));
   const facts = [
     ["kind", known(filter.kind, String)],
     // A count that leaves out keys that were taken for known is no count: the bits say more.
     ["keys", known(filter.keys_estimated ?? filter.keys, (n) => (filter.keys_counted === false || filter.keys_at_least ? t("filters.about", { n: count(n) }) : count(n)))],
     ["capacity", known(filter.capacity, (n) => t("filters.n_keys", { n: count(n) }))],
     ...(filter.window ? windowFacts(filter.window) : [["fill", known(filter.lines?.fill, percent), filter.lines?.fill]]),
-    ["rate_now", known(filter.rate_now, rate)],
-    ["rate", known(filter.rate, rate)],
+    ["rate_now", known(filter.rate_now, (r) => rate(r, least))],
+    ["rate", known(filter.rate, (r) => rate(r, least))],
     ["bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
     ...(isDropped ? [
       ["hash", known(filter.hash, String)],
@@ -158,10 +156,18 @@ function draw() {
   ].filter(Boolean).join("; ");
   root.querySelector("#lines-title").textContent = t(filter.window ? "window.title" : "filters.lines");
   const target = root.querySelector("#filter-lines");
-  if (filter.window) generations(target, filter.window);
+  if (filter.window) generations(target, filter.window, isDropped);
   else lines(target, filter.lines);
   root.querySelector("#recent").hidden = isDropped;
   if (!isDropped) recent(root.querySelector("#filter-recent"), filter.recent ?? []);
+}
+
+/** Draws a list of filters anew; the focus stays where it was. */
+function list(which, ...items) {
+  const target = root.querySelector(which);
+  const focused = [...target.querySelectorAll("button")].indexOf(document.activeElement);
+  put(target, ...items);
+  if (focused >= 0) target.querySelectorAll("button")[focused]?.focus();
 }
 
 function item(filter, current, choose) {

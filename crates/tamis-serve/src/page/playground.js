@@ -64,7 +64,7 @@ export function mount(panel, keep) {
         h("section", { class: "card", "aria-labelledby": "asked-title" },
           h("h2", { id: "asked-title" }, t("play.asked")),
           h("div", { id: "asked", "aria-live": "polite" })),
-        h("section", { class: "card", "aria-labelledby": "keys-title" },
+        h("section", { class: "card", id: "keys-card", "aria-labelledby": "keys-title" },
           h("h2", { id: "keys-title" }, t("play.stored")),
           h("div", { id: "keys" })))));
   onWidth(root.querySelector("#pictures"), () => answer && draw());
@@ -229,6 +229,7 @@ function draw() {
   put(root.querySelector("#pictures"), ...pictures.map(({ figure }) => figure));
   put(root.querySelector("#asked"), ...askedTable(both));
   put(root.querySelector("#keys"), ...[["a", "A", answer.a.keys], ["b", "B", answer.b.keys], ["removed", t("play.box.removed"), answer.removed]].filter(([, , keys]) => keys.length).map(([list, title, keys]) => keyTable(list, title, keys)));
+  root.querySelector("#keys-card").hidden = root.querySelector("#keys").children.length === 0;
   walk.draw(kind, answer, answer.walking, width);
   marks();
 }

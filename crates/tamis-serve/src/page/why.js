@@ -197,10 +197,11 @@ function filling() {
 
 function table(now) {
   const shown = grid.rows.filter((each) => rows.includes(each.bits_per_key));
+  const least = Math.min(...shown.flatMap((each) => each.rates.slice(0, columns)));
   put(root.querySelector("#why-table"),
     h("thead", null, h("tr", null, h("th", { scope: "col" }, "m/n"), grid.hashes.slice(0, columns).map((n) => h("th", { scope: "col" }, `k = ${n}`)))),
     h("tbody", null, shown.map((each) => h("tr", { "data-m": each.bits_per_key, class: each.bits_per_key === m ? "is-shown" : null },
       h("th", { scope: "row" }, each.bits_per_key),
       each.rates.slice(0, columns).map((r, i) => h("td", { "data-k": i + 1, "data-rate": r, class: [i + 1 === each.best ? "is-lowest" : "", each.bits_per_key === m && i + 1 === now ? "is-now" : ""].join(" ").trim() || null },
-        rate(r), i + 1 === each.best ? h("span", { class: "only-read" }, ` ${t("why.table.lowest")}`) : null))))));
+        rate(r, least), i + 1 === each.best ? h("span", { class: "only-read" }, ` ${t("why.table.lowest")}`) : null))))));
 }

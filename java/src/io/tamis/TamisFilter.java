@@ -2,7 +2,6 @@ package io.tamis;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.Collection;
@@ -137,7 +136,8 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a key may have been added. Of a window, as of the last key added.
+     * Whether a key may have been added. A window is asked as of now: what the system's clock says, but not before its
+     * latest key. So one that nobody adds to forgets all the same.
      *
      * @param key the key's bytes
      * @return false if it was not added; true if it was, or at the filter's rate if it was not
@@ -148,14 +148,14 @@ public final class TamisFilter implements Predicate<byte[]> {
     }
 
     /**
-     * Whether a text may have been added, as UTF-8. Half of a surrogate pair is the same as {@code ?}, as always in
-     * Java.
+     * Whether a text may have been added, as UTF-8.
      *
      * @param key the key
      * @return as of {@link #mightContain(byte[])}
+     * @throws IllegalArgumentException if half of a surrogate pair is in it, which has no UTF-8; so with every text
      */
     public boolean mightContain(String key) {
-        return mightContain(key.getBytes(StandardCharsets.UTF_8));
+        return mightContain(Utf8.of(key));
     }
 
     /**
@@ -188,7 +188,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #mightContain(byte[], Instant)}
      */
     public boolean mightContain(String key, Instant at) {
-        return mightContain(key.getBytes(StandardCharsets.UTF_8), at);
+        return mightContain(Utf8.of(key), at);
     }
 
     /**
@@ -274,7 +274,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #put(byte[])}
      */
     public boolean put(String key) {
-        return put(key.getBytes(StandardCharsets.UTF_8));
+        return put(Utf8.of(key));
     }
 
     /**
@@ -364,7 +364,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #remove(byte[])}
      */
     public boolean remove(String key) {
-        return remove(key.getBytes(StandardCharsets.UTF_8));
+        return remove(Utf8.of(key));
     }
 
     /**
@@ -425,7 +425,7 @@ public final class TamisFilter implements Predicate<byte[]> {
     public byte[] join(String... values) {
         var bytes = new byte[values.length][];
         for (int i = 0; i < values.length; i++) {
-            bytes[i] = values[i].getBytes(StandardCharsets.UTF_8);
+            bytes[i] = Utf8.of(values[i]);
         }
         return join(bytes);
     }

@@ -166,24 +166,28 @@ final class WindowLayout extends Layout {
         return Math.floorDiv(Math.max(-FURTHEST, Math.min(FURTHEST, micros)), step);
     }
 
-    /** As of the last key added. */
+    /** As of now, but not before the last key added: nothing is lost by a clock that was set back. */
     @Override
     boolean contains(Words words, long hi, long lo) {
         long newest = newest(words);
-        return newest != NEVER && contains(words, newest, hi, lo);
+        return newest != NEVER && contains(words, byKeys ? newest : Math.max(newest, generationOf(micros(Instant.now()))), hi, lo);
     }
 
     /** What asks as of a moment, which counts only where the clock doesn't count keys. */
     Probe askingAt(Words words, Instant at) {
-        // Beyond the furthest moment no number of microseconds overflows.
-        long seconds = Math.max(-FURTHEST / 1_000_000 - 1, Math.min(FURTHEST / 1_000_000 + 1, at.getEpochSecond()));
-        long micros = seconds * 1_000_000 + at.getNano() / 1_000;
+        long micros = micros(at);
         return new Probe() {
             @Override
             boolean at(long hi, long lo) {
                 return contains(words, byKeys ? counting(words) : generationOf(micros), hi, lo);
             }
         };
+    }
+
+    private static long micros(Instant at) {
+        // Beyond the furthest moment no number of microseconds overflows.
+        long seconds = Math.max(-FURTHEST / 1_000_000 - 1, Math.min(FURTHEST / 1_000_000 + 1, at.getEpochSecond()));
+        return seconds * 1_000_000 + at.getNano() / 1_000;
     }
 
     private boolean contains(Words words, long asked, long hi, long lo) {

@@ -18,6 +18,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
 
@@ -49,6 +50,28 @@ public final class Driver {
                 return digest(10_000, i -> filter.mightContain(text(i))) + " "
                         + digest(10_000, i -> filter.mightContain(bytes(i))) + " "
                         + digest(10_000, i -> filter.mightContain(i * 0x9E3779B97F4A7C15L));
+            }
+            case "alikeAt": { // HOW FILE MICROSECONDS: the same of a window at a moment
+                TamisFilter filter = opened(words[1], words[2]);
+                Instant at = Instant.EPOCH.plus(Long.parseLong(words[3]), ChronoUnit.MICROS);
+                return digest(10_000, i -> filter.mightContain(text(i), at)) + " "
+                        + digest(10_000, i -> filter.mightContain(bytes(i), at)) + " "
+                        + digest(10_000, i -> filter.mightContain(integer(i), at));
+            }
+            case "text": { // UTF-16: asked, added, removed and joined as text
+                TamisFilter filter = TamisFilter.builder(100, 1e-6).kind(Kind.COUNTING).make();
+                TamisFilter two = TamisFilter.builder(100, 1e-6).values(2).make();
+                var units = new char[words[1].length() / 4];
+                ByteBuffer.wrap(hex(words[1])).asCharBuffer().get(units);
+                var key = new String(units);
+                return String.join(
+                        " | ",
+                        caught(() -> filter.mightContain(key)),
+                        caught(() -> filter.mightContain(key, Instant.EPOCH)),
+                        caught(() -> filter.put(key)),
+                        caught(() -> filter.mightContain(key)),
+                        caught(() -> filter.remove(key)),
+                        caught(() -> two.put(two.join("a", key))));
             }
             case "all": { // HOW FILE: the same through mightContainAll
                 TamisFilter filter = opened(words[1], words[2]);
@@ -246,6 +269,18 @@ public final class Driver {
 
     private static List<byte[]> lines(String file) throws IOException {
         return Files.readAllLines(Path.of(file)).stream().map(Driver::hex).collect(Collectors.toList());
+    }
+
+    private static String caught(BooleanSupplier call) {
+        try {
+            return String.valueOf(call.getAsBoolean());
+        } catch (IllegalArgumentException e) {
+            return e.getMessage();
+        }
+    }
+
+    private static byte[] integer(int i) {
+        return ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(i * 0x9E3779B97F4A7C15L).array();
     }
 
     private static String text(int i) {

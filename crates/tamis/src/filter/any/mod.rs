@@ -509,7 +509,7 @@ pub(super) fn check_creatable(kind: Kind) -> Result<(), Error> {
     Err(Error::Unable {
         kind,
         what: "created empty",
-        instead: "build it from all its keys with a ListBuilder, or create a blocked filter",
+        instead: "build it from all its keys at once, or create a blocked filter",
     })
 }
 
