@@ -416,6 +416,7 @@ def connect(
     tls_key: _Path | None = None,
     max_lag: float = 15.0,
     allow_stale: bool = False,
+    allow_replica_writes: bool = False,
 ) -> RedisFilter: ...
 def open_foreign(
     path: _Path,
