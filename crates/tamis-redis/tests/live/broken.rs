@@ -189,8 +189,8 @@ fn not_a_redis_server() {
     assert!(text.contains("does not answer as a Redis server"), "{text}");
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let place = location(&format!("redis://{address}/seen"));
-    let opening = tamis_redis::aio::RedisFilter::open(&place, &impatient());
-    let text = runtime.block_on(opening).err().unwrap().to_string();
+    let opened = runtime.block_on(tamis_redis::aio::RedisFilter::open(&place, &impatient()));
+    let text = opened.err().unwrap().to_string();
     assert!(text.contains("does not answer as a Redis server"), "{text}");
 
     let master = Server::start(&[]);
