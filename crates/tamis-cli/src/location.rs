@@ -245,6 +245,10 @@ pub(crate) struct RedisArgs {
     /// Ask a replica even if it has lost its master or lags: keys that it lacks get a false "no"
     #[arg(long)]
     allow_stale: bool,
+
+    /// Write even to a replica: its master doesn't get the keys, and its next copy loses them
+    #[arg(long)]
+    allow_replica_writes: bool,
 }
 
 /// For commands that open a filter.
@@ -316,6 +320,9 @@ impl RedisArgs {
             .max_lag(self.max_lag);
         if self.allow_stale {
             options = options.allow_stale();
+        }
+        if self.allow_replica_writes {
+            options = options.allow_replica_writes();
         }
         options = self.with_certificates(options)?;
         if let Some(key) = key.key()? {

@@ -210,3 +210,178 @@ fn an_overfull_filter() {
         "{broken}"
     );
 }
+
+/// One filter that is broken does not hide the others.
+#[test]
+fn a_broken_filter_among_others() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    for name in ["broken", "cut", "sound"] {
+        dir.ok(&format!("create {servers}/{name} -n 1000"));
+    }
+    let chunk = server.cli(&["KEYS", "broken:{*.*.*}"]);
+    server.cli(&["DEL", &chunk]);
+    server.cli(&["RPUSH", &chunk, "x"]);
+    let cut = "redis.call('SET', KEYS[1], string.sub(redis.call('GET', KEYS[1]), 1, 60))";
+    server.cli(&["EVAL", cut, "1", "cut"]);
+    server.cli(&["SET", "lost:{00000000000000ab.0.17}", "x"]);
+    server.age("lost:{00000000000000ab.0.17}", 7_200);
+
+    let listed = dir.run(&format!("list {servers}"));
+    assert_eq!(listed.code, 1, "{}", listed.err);
+    for (name, state) in [
+        ("broken", "damaged"),
+        ("cut", "unreadable"),
+        ("sound", "whole"),
+    ] {
+        let rows = listed.text().lines();
+        let row = rows.into_iter().find(|row| row.starts_with(name)).unwrap();
+        assert!(row.ends_with(state), "{row}");
+    }
+    assert!(listed.err.contains(&chunk), "{}", listed.err);
+    let listed = dir.run(&format!("list --json {servers}"));
+    assert_eq!(listed.code, 1);
+    let json: serde_json::Value = serde_json::from_str(listed.text()).unwrap();
+    assert_eq!(json["filters"].as_array().unwrap().len(), 3);
+    assert_eq!(json["filters"][2]["state"], "whole");
+    let listed = dir.run(&format!("list --metrics {servers}"));
+    assert_eq!(listed.code, 1);
+    let sound = "tamis_filter_state{filter=\"sound\",state=\"whole\"} 1";
+    assert!(listed.text().lines().any(|line| line == sound));
+    let collected = dir.run(&format!("gc --yes {servers}"));
+    assert_eq!(collected.code, 1, "{}", collected.err);
+    assert!(collected.err.contains("1 key deleted"), "{}", collected.err);
+
+    // What the hints say works.
+    let again = dir.run(&format!("create {servers}/cut -n 1000"));
+    assert!(again.err.contains("--force replaces it"), "{}", again.err);
+    dir.ok(&format!("create --force {servers}/cut -n 1000"));
+    server.cli(&["EVAL", cut, "1", "cut"]);
+    dir.ok(&format!("delete {servers}/cut"));
+    dir.ok(&format!("delete {servers}/broken"));
+    dir.ok(&format!("list {servers}"));
+}
+
+/// Reads one line of metrics as Prometheus's text format says, and returns the
+/// values of its labels.
+fn labels(line: &str) -> Option<Vec<String>> {
+    let is_name = |name: &str| {
+        let first = name.chars().next();
+        first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_' || c == ':')
+            && (name.chars()).all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
+    };
+    let end = line.find(['{', ' '])?;
+    let (name, mut rest) = line.split_at(end);
+    let mut values = Vec::new();
+    if let Some(inside) = rest.strip_prefix('{') {
+        rest = inside;
+        while !rest.starts_with('}') {
+            let (label, value) = rest.split_once("=\"")?;
+            let (mut text, mut chars) = (String::new(), value.char_indices());
+            let end = loop {
+                match chars.next()? {
+                    (at, '"') => break at,
+                    (_, '\\') => text.push(match chars.next()?.1 {
+                        'n' => '\n',
+                        c @ ('\\' | '"') => c,
+                        _ => return None,
+                    }),
+                    (_, c) if c.is_control() && c != '\t' => return None,
+                    (_, c) => text.push(c),
+                }
+            };
+            values.push(text);
+            is_name(label).then_some(())?;
+            rest = &value[end + 1..];
+            rest = rest.strip_prefix(',').unwrap_or(rest);
+        }
+        rest = &rest[1..];
+    }
+    rest.strip_prefix(' ')?.parse::<f64>().ok()?;
+    is_name(name).then_some(values)
+}
+
+/// Redis's keys may hold anything; a page of metrics may not.
+#[test]
+fn metrics_of_odd_names() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    dir.ok(&format!("create {servers}/plain -n 1000"));
+    let odd = [
+        "back\\slash",
+        "quo\"te",
+        "new\nline",
+        "re\rturn",
+        "es\x1b[31mcape",
+        "tab\tbed",
+        "del\x7f",
+        "right\u{202e}left",
+        "a b",
+        "é=\",x=\"",
+        "3",
+        "3/x",
+    ];
+    for name in odd {
+        for (from, to) in [
+            ("plain", name.to_owned()),
+            ("{plain}:tamis", format!("{{{name}}}:tamis")),
+        ] {
+            server.cli(&["COPY", from, &to]);
+        }
+    }
+    let listed = dir.run(&format!("list --metrics {servers}"));
+    let samples = listed.text().lines().filter(|line| !line.starts_with('#'));
+    let mut seen = Vec::new();
+    for line in samples {
+        let values = labels(line);
+        let values = values.unwrap_or_else(|| panic!("{line:?}"));
+        if line.starts_with("tamis_filter_state{") {
+            seen.push(values[0].clone());
+        }
+    }
+    assert_eq!(seen.len(), odd.len() + 1, "{seen:?}");
+    for name in odd
+        .iter()
+        .filter(|name| !name.contains(['\r', '\x1b', '\x7f', '\u{202e}']))
+    {
+        assert!(seen.iter().any(|seen| seen == name), "{name:?}: {seen:?}");
+    }
+    assert!(
+        seen.iter().any(|seen| seen == "es\\u001b[31mcape"),
+        "{seen:?}"
+    );
+    // A row a filter.
+    let listed = dir.run(&format!("list {servers}"));
+    assert_eq!(
+        listed.text().lines().count(),
+        odd.len() + 2,
+        "{}",
+        listed.text()
+    );
+}
+
+/// A number behind the server is a database, in every command.
+#[test]
+fn a_number_is_the_database() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    for line in ["create -n 10", "info", "delete", "check", "verify"] {
+        let ran = dir.run(&format!("{line} {servers}/3"));
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(
+            ran.err.contains("redis://HOST/3/NAME"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+    dir.ok(&format!("create -n 10 {servers}/3/seen"));
+    let listed = dir.ok(&format!("list {servers}/3"));
+    assert!(listed.text().contains("seen"), "{}", listed.text());
+    assert_eq!(dir.run(&format!("list {servers}")).code, 1);
+    dir.ok(&format!("create -n 10 {servers}/0/3"));
+    let shown = dir.ok(&format!("info {servers}/0/3"));
+    assert!(shown.text().contains("/0/3"), "{}", shown.text());
+}

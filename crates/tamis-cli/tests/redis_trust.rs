@@ -89,3 +89,37 @@ fn certificates() {
         "expected a private key",
     );
 }
+
+/// A writable replica would confirm keys that its next copy of its master loses.
+#[test]
+fn a_writable_replica() {
+    let dir = Sandbox::new();
+    let master = Server::start(&[]);
+    let of = format!("replicaof 127.0.0.1 {}", master.port());
+    let replica = Server::start(&[&of, "replica-read-only no"]);
+    let at = |server: &Server, name: &str| format!("redis://{}/{name}", server.address());
+    dir.ok(&format!("create {} -n 1000", at(&master, "seen")));
+    let seen = at(&replica, "seen");
+    until("the replica to have it", Duration::from_secs(120), || {
+        let asked = dir.feed(&format!("check --retry-for 1ms {seen}"), "new\n");
+        asked.code == 1
+    });
+    for line in [
+        format!("add {seen}"),
+        format!("dedup --filter {seen}"),
+        format!("create {} -n 10", at(&replica, "other")),
+        format!("create --force {seen} -n 10"),
+        format!("delete {seen}"),
+        format!("delete --after 1h {seen}"),
+        format!("add --allow-stale {seen}"),
+    ] {
+        let ran = dir.feed(&format!("{line} --retry-for 1ms"), "new\n");
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("write to the master"), "{}", ran.err);
+    }
+    let asked = dir.feed(&format!("check {seen}"), "new\n");
+    assert_eq!(asked.code, 1, "{}", asked.err);
+    let added = dir.feed(&format!("add --allow-replica-writes {seen}"), "new\n");
+    assert_eq!(added.code, 0, "{}", added.err);
+    assert_eq!(dir.feed(&format!("check {seen}"), "new\n").code, 0);
+}

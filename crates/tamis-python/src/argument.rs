@@ -103,7 +103,7 @@ macro_rules! arguments {
     };
 }
 arguments! {
-    allow_stale bits both delete finished format generations grow hash hashes ignore_case key_file keyed keys kind last location
+    allow_replica_writes allow_stale bits both delete finished format generations grow hash hashes ignore_case key_file keyed keys kind last location
     max_lag memory module n name overwrite p path remember retry_for seconds seed size temp_dir
     text timeout tls_ca tls_cert tls_key url values verify wait_replicas
 }

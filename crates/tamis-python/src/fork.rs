@@ -78,6 +78,11 @@ impl Process {
         self.0.load(SeqCst) == FORKS.load(SeqCst)
     }
 
+    /// It has been made fit for this one.
+    pub(crate) fn adopt(&self) {
+        self.0.store(FORKS.load(SeqCst), SeqCst);
+    }
+
     /// Whether a lock that no fork waits for can be taken here: in a child it
     /// may be held for ever, by a thread that is not here.
     pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
@@ -93,7 +98,7 @@ impl Process {
         }
         let free = !matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
         if free {
-            self.0.store(FORKS.load(SeqCst), SeqCst);
+            self.adopt();
         }
         free
     }

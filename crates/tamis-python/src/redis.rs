@@ -15,9 +15,10 @@ use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan};
+use tamis::raw::Shape;
+use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan, WindowOptions};
 use tamis_redis::{Error, Location, Options};
 
 /// A filter that many workers share, in Redis: what `connect` gives. It has
@@ -28,10 +29,27 @@ pub(crate) struct RedisFilter {
     /// None where a module of the server hashes the keys.
     pub(crate) hasher: Option<Hasher>,
     location: Location,
-    /// One connection, so one call at a time; `None` when closed. A panic leaves
-    /// no filter half changed: its keys are the server's.
-    filter: Mutex<Option<tamis_redis::RedisFilter>>,
+    options: Options,
+    /// What `connect` was called with, as far as another process needs it.
+    arguments: Py<PyDict>,
+    /// One connection, so one call at a time. A panic leaves no filter half
+    /// changed: its keys are the server's. The outer lock is held by attached
+    /// threads alone, so a fork finds it free.
+    connection: Mutex<Arc<Mutex<Connection>>>,
     process: Process,
+}
+
+enum Connection {
+    Open(Box<tamis_redis::RedisFilter>),
+    /// To be opened by the first call.
+    Awaited,
+    Closed,
+}
+
+impl Connection {
+    fn awaited() -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Self::Awaited))
+    }
 }
 
 /// Opens a filter in Redis, on one server (``redis://HOST:PORT/DB/NAME``,
@@ -48,9 +66,11 @@ pub(crate) struct RedisFilter {
 /// only when so many replicas have it. ``tls_ca`` is a file (PEM) of the
 /// authority to trust; ``tls_cert`` and ``tls_key`` are those of the client, for
 /// servers that ask for them. A replica that has lost its master, or has not heard
-/// from it for ``max_lag`` seconds, is not asked unless ``allow_stale``.
+/// from it for ``max_lag`` seconds, is not asked unless ``allow_stale``. A
+/// replica is not written to, even if it is writable, unless ``allow_replica_writes``: its next copy of its
+/// master would lose the keys.
 #[pyfunction]
-#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, within=None, quiet=None, generations=8, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None, tls_cert=None, tls_key=None, max_lag=15.0, allow_stale=false))]
+#[pyo3(signature = (location, n=None, p=None, *, kind=None, delete=false, grow=false, seed=None, keyed=false, key=None, key_file=None, ignore_case=false, url=false, module=false, within=None, quiet=None, generations=8, timeout=10.0, retry_for=30.0, wait_replicas=0, tls_ca=None, tls_cert=None, tls_key=None, max_lag=15.0, allow_stale=false, allow_replica_writes=false))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -81,7 +101,31 @@ pub(crate) fn connect(
     #[pyo3(from_py_with = argument::tls_key)] tls_key: Option<PathBuf>,
     #[pyo3(from_py_with = argument::max_lag)] max_lag: f64,
     #[pyo3(from_py_with = argument::allow_stale)] allow_stale: bool,
+    #[pyo3(from_py_with = argument::allow_replica_writes)] allow_replica_writes: bool,
 ) -> Result<RedisFilter> {
+    let arguments = PyDict::new(py);
+    arguments.set_item("location", &location)?;
+    for (name, value) in [
+        ("timeout", timeout),
+        ("retry_for", retry_for),
+        ("max_lag", max_lag),
+    ] {
+        arguments.set_item(name, value)?;
+    }
+    arguments.set_item("wait_replicas", wait_replicas)?;
+    arguments.set_item("allow_stale", allow_stale)?;
+    arguments.set_item("allow_replica_writes", allow_replica_writes)?;
+    for (name, path) in [
+        ("tls_ca", &tls_ca),
+        ("tls_cert", &tls_cert),
+        ("tls_key", &tls_key),
+        ("key_file", &key_file),
+    ] {
+        arguments.set_item(name, path.as_ref().map(|path| path.as_os_str()))?;
+    }
+    if key.is_some() {
+        arguments.set_item("key", py.None())?;
+    }
     let location: Location = location.parse()?;
     let timeout = seconds("timeout", timeout)?;
     let mut options = Options::new()
@@ -98,12 +142,21 @@ pub(crate) fn connect(
     if allow_stale {
         options = options.allow_stale();
     }
+    if allow_replica_writes {
+        options = options.allow_replica_writes();
+    }
     if module {
         options = options.in_module();
     }
     let need = Need {
         window: when::window(within, quiet, None, generations)?,
         ..Need::of(delete, grow).in_file()
+    };
+    let asked = Asked {
+        window: need.window,
+        kind: kind.as_deref().map(options::parse_kind).transpose()?,
+        delete,
+        grow,
     };
     let makes_one = need.window.is_some() || p.is_some() || kind.is_some() || delete || grow;
     if n.is_none() && (makes_one || seed.is_some() || keyed || module) {
@@ -124,7 +177,52 @@ pub(crate) fn connect(
     let plan = n.map(|n| planned(need, kind.as_deref(), module, n.0, p.unwrap_or(0.01)));
     let plan = plan.transpose()?;
     let filter = py.detach(|| open_or_create(&location, plan.as_ref(), hasher, &options))?;
-    RedisFilter::of(location, filter, &rule)
+    asked.check(&filter)?;
+    RedisFilter::of(location, options, arguments.unbind(), filter, &rule)
+}
+
+/// What the caller wants of a filter, whoever made it.
+struct Asked {
+    window: Option<WindowOptions>,
+    kind: Option<Kind>,
+    delete: bool,
+    grow: bool,
+}
+
+impl Asked {
+    fn check(&self, filter: &tamis_redis::RedisFilter) -> Result<()> {
+        let is = filter.kind();
+        let window = match filter.shape() {
+            Some(Shape::Window(shape)) => Some(shape.options()),
+            _ => None,
+        };
+        let alike = |asked: &WindowOptions, is: &WindowOptions| {
+            asked.span() == is.span() && asked.renewed() == is.renewed()
+        };
+        let expected = match self {
+            Self {
+                window: Some(asked),
+                ..
+            } if !window.as_ref().is_some_and(|is| alike(asked, is)) => {
+                "within, quiet: expected a window of that time"
+            }
+            Self {
+                kind: Some(kind), ..
+            } if *kind != is => "kind: expected a filter of this kind",
+            Self { delete: true, .. } if !matches!(is, Kind::Counting | Kind::Cuckoo) => {
+                "delete: expected a filter whose keys can be removed"
+            }
+            Self { grow: true, .. } if is != Kind::Growing => "grow: expected a filter that grows",
+            _ => return Ok(()),
+        };
+        let got = match window {
+            Some(_) if self.window.is_some() => "another window".to_owned(),
+            _ => format!("a {is} filter"),
+        };
+        Err(Failure::parameter(format!(
+            "{expected}, got {got}, which someone made before; delete it, or choose another name"
+        )))
+    }
 }
 
 /// The plan of a filter that servers hold.
@@ -205,7 +303,13 @@ fn seconds(what: &str, value: f64) -> Result<Duration> {
 
 impl RedisFilter {
     /// The filter, if its keys are made by the rule that is asked for.
-    fn of(location: Location, filter: tamis_redis::RedisFilter, asked: &KeyRule) -> Result<Self> {
+    fn of(
+        location: Location,
+        options: Options,
+        arguments: Py<PyDict>,
+        filter: tamis_redis::RedisFilter,
+        asked: &KeyRule,
+    ) -> Result<Self> {
         let hasher = filter.hasher().copied();
         let has = hasher.as_ref().map_or(&KeyRule::EXACT, Hasher::rule);
         let case = asked.ignores_case() && !has.ignores_case();
@@ -217,7 +321,9 @@ impl RedisFilter {
         Ok(Self {
             hasher,
             location,
-            filter: Mutex::new(Some(filter)),
+            options,
+            arguments,
+            connection: Mutex::new(Arc::new(Mutex::new(Connection::Open(Box::new(filter))))),
             process: Process::this(),
         })
     }
@@ -228,23 +334,43 @@ impl RedisFilter {
         py: Python<'_>,
         talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error> + Send,
     ) -> Result<R> {
-        self.check_process(py)?;
-        py.detach(|| match lock(&self.filter).as_mut() {
-            Some(filter) => Ok(talk(filter)?),
-            None => Err(Failure::closed()),
-        })
+        let connection = self.connection(py);
+        py.detach(|| self.talk(&connection, talk))
     }
 
-    fn check_process(&self, py: Python<'_>) -> Result<()> {
-        if self.process.can_lock(py, &self.filter) {
-            Ok(())
-        } else {
-            Err(Failure::Own(
-                "ServerError",
-                "another thread was talking to the server when this process was forked, so the \
-                 connection is lost here; connect again in this process"
-                    .into(),
-            ))
+    /// The connection of this process.
+    fn connection(&self, py: Python<'_>) -> Arc<Mutex<Connection>> {
+        let mut connection = lock(&self.connection);
+        if !self.process.can_lock(py, &connection) {
+            // Another thread was talking to the server when this process was forked. It is
+            // not here, and what it has left half done is never touched again.
+            let lost = std::mem::replace(&mut *connection, Connection::awaited());
+            std::mem::forget(lost);
+            self.process.adopt();
+        }
+        Arc::clone(&connection)
+    }
+
+    fn talk<R>(
+        &self,
+        connection: &Mutex<Connection>,
+        talk: impl FnOnce(&mut tamis_redis::RedisFilter) -> Result<R, Error>,
+    ) -> Result<R> {
+        let mut connection = lock(connection);
+        Ok(talk(self.open(&mut connection)?)?)
+    }
+
+    fn open<'a>(
+        &self,
+        connection: &'a mut Connection,
+    ) -> Result<&'a mut Box<tamis_redis::RedisFilter>> {
+        if let Connection::Awaited = connection {
+            let filter = tamis_redis::RedisFilter::open(&self.location, &self.options)?;
+            *connection = Connection::Open(Box::new(filter));
+        }
+        match connection {
+            Connection::Open(filter) => Ok(filter),
+            _ => Err(Failure::closed()),
         }
     }
 
@@ -266,13 +392,10 @@ impl RedisFilter {
             ordered: true,
             progress: None,
         };
-        batch.run(
-            keys,
-            &|hashes: &[Hash], out: &mut [bool]| match lock(&self.filter).as_mut() {
-                Some(filter) => Ok(verb.hashes(filter, hashes, out)?),
-                None => Err(Failure::closed()),
-            },
-        )
+        let connection = self.connection(keys.py());
+        batch.run(keys, &|hashes: &[Hash], out: &mut [bool]| {
+            self.talk(&connection, |filter| verb.hashes(filter, hashes, out))
+        })
     }
 
     /// The same with the keys themselves.
@@ -287,9 +410,9 @@ impl RedisFilter {
         } else {
             Answers::Dropped
         };
-        let work = |keys: &[&[u8]], out: &mut [bool]| match lock(&self.filter).as_mut() {
-            Some(filter) => Ok(verb.keys(filter, keys, out)?),
-            None => Err(Failure::closed()),
+        let connection = self.connection(keys.py());
+        let work = |keys: &[&[u8]], out: &mut [bool]| {
+            self.talk(&connection, |filter| verb.keys(filter, keys, out))
         };
         let blocks = Blocks::new(keys.py(), answers, work);
         match key::library(keys)?.as_str() {
@@ -529,8 +652,8 @@ impl RedisFilter {
     /// Whether it was closed.
     #[getter]
     fn closed(&self, py: Python<'_>) -> Result<bool> {
-        self.check_process(py)?;
-        Ok(py.detach(|| lock(&self.filter).is_none()))
+        let connection = self.connection(py);
+        Ok(py.detach(|| matches!(*lock(&connection), Connection::Closed)))
     }
 
     /// What the filter is and how full, as a dict.
@@ -573,18 +696,56 @@ impl RedisFilter {
 
     /// Deletes the filter on the server, for everyone.
     fn delete(&self, py: Python<'_>) -> Result<()> {
-        self.check_process(py)?;
-        py.detach(|| match lock(&self.filter).take() {
-            Some(filter) => Ok(filter.delete()?),
-            None => Err(Failure::closed()),
+        let connection = self.connection(py);
+        py.detach(|| {
+            let mut connection = lock(&connection);
+            self.open(&mut connection)?;
+            match std::mem::replace(&mut *connection, Connection::Closed) {
+                Connection::Open(filter) => Ok(filter.delete()?),
+                _ => Err(Failure::closed()),
+            }
         })
     }
 
     /// Lets go of the connection; the filter stays on the server.
     fn close(&self, py: Python<'_>) {
-        if self.process.can_lock(py, &self.filter) {
-            py.detach(|| drop(lock(&self.filter).take()));
+        let connection = self.connection(py);
+        py.detach(|| *lock(&connection) = Connection::Closed);
+    }
+
+    /// The same filter over a connection of its own, which the first call opens.
+    fn _another(&self, py: Python<'_>) -> Self {
+        Self {
+            hasher: self.hasher,
+            location: self.location.clone(),
+            options: self.options.clone(),
+            arguments: self.arguments.clone_ref(py),
+            connection: Mutex::new(Connection::awaited()),
+            process: Process::this(),
         }
+    }
+
+    /// A pickle holds where the filter is and how to connect; unpickling connects.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let arguments = self.arguments.bind(py);
+        if arguments.contains("key")? {
+            return Err(Failure::Own(
+                "KeyNeededError",
+                "the filter's secret is kept apart, and a pickle would hold it: connect with \
+                 key_file, whose path a pickle holds instead"
+                    .into(),
+            ));
+        }
+        if self.location.has_password() {
+            let text = c"the pickle holds the server's password: whoever reads it can use it";
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+        }
+        let connect = py.import("tamis")?.getattr("connect")?;
+        let partial = py.import("functools")?.getattr("partial")?;
+        Ok((
+            partial.call((connect,), Some(arguments))?,
+            PyTuple::empty(py),
+        ))
     }
 
     fn __repr__(&self) -> String {

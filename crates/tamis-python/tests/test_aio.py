@@ -1,6 +1,7 @@
 """Filters in Redis, from asyncio."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -89,3 +90,71 @@ def test_mistakes_are_said(server):
             await seen.delete()
 
     run(main())
+
+
+def test_a_cancelled_call_holds_up_nobody(server):
+    """The calls behind it don't wait until it is done, which takes for ever here."""
+
+    async def main():
+        enough = asyncio.Event()
+        held = []
+
+        async def pass_on(reader, writer):
+            """A wire to the server that stands still once it hears of a certain key."""
+            there, back = await asyncio.open_connection(*server.split(":"))
+
+            async def answers():
+                while data := await there.read(1 << 16):
+                    writer.write(data)
+                writer.close()
+
+            answering = asyncio.create_task(answers())
+            number = 0
+            while data := await reader.read(1 << 16):
+                number += 1
+                if not held and len(data) > 50_000:
+                    held.append(number)
+                    await enough.wait()
+                back.write(data)
+            back.close()
+            await answering
+
+        wire = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+        port = wire.sockets[0].getsockname()[1]
+        at = f"redis://127.0.0.1:{port}/cancelled"
+        async with await tamis.aconnect(at, 100_000, 1e-6, timeout=600) as seen:
+            stuck = asyncio.create_task(seen.add_many([f"key{i}" for i in range(4_000)]))
+            others = [asyncio.create_task(seen.add(f"other{i}")) for i in range(120)]
+            while not held:
+                await asyncio.sleep(0)
+            assert not any(other.done() for other in others)
+            stuck.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stuck
+            assert await asyncio.gather(*others) == [True] * 120
+            assert not enough.is_set()
+            enough.set()
+        wire.close()
+
+    run(main())
+
+
+def test_another_loop_and_another_process(server):
+    seen = asyncio.run(tamis.aconnect(f"redis://{server}/loops", 1000, 1e-6))
+
+    async def main(name):
+        return await asyncio.gather(*(seen.add(f"{name}{i}") for i in range(10)))
+
+    assert asyncio.run(main("a")) == [True] * 10
+    assert asyncio.run(main("b")) == [True] * 10
+    pid = os.fork()
+    if pid == 0:
+        wrong = 1
+        try:
+            wrong = 0 if asyncio.run(main("c")) == [True] * 10 else 2
+        finally:
+            os._exit(wrong)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert asyncio.run(main("c")) == [False] * 10
+    asyncio.run(seen.delete())
+    asyncio.run(seen.close())

@@ -1,9 +1,13 @@
 """`tamis.connect` against a real redis-server."""
 
+import multiprocessing
 import os
 import pathlib
+import pickle
 import signal
+import subprocess
 import threading
+import warnings
 
 import pyarrow
 import pytest
@@ -169,3 +173,91 @@ def test_signals_lose_no_answers(server):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert handled
+
+
+def test_a_process_is_forked_in_the_middle_of_a_call(server):
+    """Another thread is always talking to the server: each child gets a connection of its own."""
+    with tamis.connect(f"redis://{server}/busy", 1_000_000, 1e-6) as seen:
+        seen.update(f"old{i}" for i in range(1_000))
+        done = threading.Event()
+
+        def work():
+            number = 0
+            while not done.is_set():
+                number += 1
+                seen.update([f"{number}.{i}" for i in range(2_000)])
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, about threads and forks
+                children = [fork_and_ask(seen, child) for child in range(20)]
+            exits = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+        finally:
+            done.set()
+            thread.join()
+        assert exits == [0] * 20
+        assert all(seen.contains_many([f"child {child}" for child in range(20)]))
+
+
+def fork_and_ask(seen, child):
+    pid = os.fork()
+    if pid == 0:
+        wrong = 1
+        try:
+            assert all(seen.contains_many([f"old{i}" for i in range(1_000)]))
+            assert seen.add(f"child {child}") and f"child {child}" in seen and not seen.closed
+            seen.close()
+            assert seen.closed
+            wrong = 0
+        finally:
+            os._exit(wrong)
+    return pid
+
+
+def test_what_is_there_must_be_what_is_asked_for(server):
+    at = f"redis://{server}/asked"
+    tamis.connect(at, 1000).close()
+    for wanted, expected in (
+        ({"delete": True}, "delete: .* got a blocked filter"),
+        ({"grow": True}, "grow: .* got a blocked filter"),
+        ({"kind": "counting"}, "kind: .* got a blocked filter"),
+        ({"within": "1h"}, "within, quiet: .* got a blocked filter"),
+    ):
+        with pytest.raises(tamis.ParameterError, match=expected):
+            tamis.connect(at, 1000, **wanted)
+    tamis.connect(at, 1000, kind="blocked").close()
+    tamis.connect(at, 5000, 0.1).close()  # how large it is made counts only when it is made
+    at = f"redis://{server}/asked-window"
+    tamis.connect(at, 1000, within="1h").close()
+    tamis.connect(at, 1000, within="1h").close()
+    for wanted in ({"within": "2h"}, {"quiet": "1h"}):
+        with pytest.raises(tamis.ParameterError, match="got another window"):
+            tamis.connect(at, 1000, **wanted)
+    tamis.connect(f"redis://{server}/asked-counting", 1000, delete=True).close()
+    with tamis.connect(f"redis://{server}/asked-counting", 1000, delete=True) as online:
+        assert online.add("key") and online.remove("key")
+
+
+def test_a_pickle_is_where_it_is(server, tmp_path):
+    secret = tmp_path / "secret"
+    with tamis.connect(f"redis://{server}/pickled", 1000, key_file=secret, timeout=7) as seen:
+        seen.add("key")
+        with pickle.loads(pickle.dumps(seen)) as same:
+            assert "key" in same and same.location == seen.location
+            assert same.add("other") and "other" in seen
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        with tamis.connect(f"redis://{server}/pooled", 1000, 1e-6) as seen:
+            assert sorted(pool.starmap(tamis.RedisFilter.add, [(seen, "key")] * 6)) == [False] * 5 + [True]
+    key = bytes(range(16))
+    with tamis.connect(f"redis://{server}/apart", 1000, key=key) as seen:
+        with pytest.raises(tamis.KeyNeededError, match="key_file"):
+            pickle.dumps(seen)
+    host, port = server.split(":")
+    cli = ["redis-cli", "-h", host, "-p", port, "ACL", "SETUSER", "ada", "on", ">sesame", "~*", "+@all"]
+    subprocess.run(cli, check=True, stdout=subprocess.DEVNULL)
+    with tamis.connect(f"redis://ada:sesame@{server}/secret", 1000) as seen:
+        with pytest.warns(UserWarning, match="password"):
+            same = pickle.loads(pickle.dumps(seen))
+        assert same.add("key")

@@ -61,6 +61,8 @@ struct Sent {
     turn: u64,
     /// Whether it was asked first how far behind its master it is.
     asks_for_lag: bool,
+    /// Whether it then writes, too.
+    writes: bool,
     at: Instant,
 }
 
@@ -122,6 +124,13 @@ impl Blocking {
     ) -> Result<Sent, Failure> {
         let may_lag = asks_for_lag(&self.at, &self.options);
         let asks_for_lag = may_lag && self.connection(&node)?.trust.is_due();
+        let writes = asks_for_lag && places.iter().any(|place| requests[*place].writes());
+        let known = self.connections.get(&node).filter(|_| writes);
+        if let Some(reason) = known.and_then(|to| to.trust.refusal(&self.options)) {
+            // The next connection asks again what it is.
+            self.connections.remove(&node);
+            return Err(Failure::NotNow(reason).at(&node));
+        }
         let batch = Batch::new((&self.at, &self.options), node, places, requests, wait);
         let size = |place: &usize| requests[*place].packed.bytes.len();
         let mut bytes = Vec::with_capacity(places.iter().map(size).sum::<usize>() + 128);
@@ -158,6 +167,7 @@ impl Blocking {
             number,
             turn,
             asks_for_lag,
+            writes,
             at,
         })
     }
@@ -192,8 +202,12 @@ impl Blocking {
         let distrust = match (lag, role) {
             (Some(lag), _) => {
                 let from = self.connections.get_mut(&batch.node);
-                let heard = from.map(|from| from.trust.heard(&lag, &self.options));
-                heard.and_then(Result::err).map(Distrust::Stale)
+                let distrust = |from: &mut Numbered| {
+                    let heard = from.trust.heard(&lag, &self.options).err();
+                    let refusal = || from.trust.refusal(&self.options);
+                    heard.or_else(|| sent.writes.then(refusal).flatten())
+                };
+                from.and_then(distrust).map(Distrust::Stale)
             }
             (None, role) if asks_for_role(&self.at) => self.doubt(sent, role),
             (None, _) => None,

@@ -4,6 +4,7 @@
 mod adding;
 mod asking;
 mod copying;
+mod counted;
 mod fill;
 mod growing;
 mod layers;
@@ -335,9 +336,7 @@ impl<L: Link> Engine<L> {
         L: Clone,
     {
         let mut another = self.clone();
-        if let Some(growth) = &mut another.growth {
-            growth.forget_room();
-        }
+        another.forget_room();
         another
     }
 

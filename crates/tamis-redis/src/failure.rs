@@ -104,7 +104,7 @@ impl Failure {
     /// What an error that came as an answer means.
     pub(crate) fn of_answer(error: RedisError) -> Self {
         use ServerErrorKind as Kind;
-        let reason = Reason::from(error.clone());
+        let reason = explained(&error).map_or_else(|| Reason::from(error.clone()), Reason::of);
         let redirect = error
             .redirect_node()
             .and_then(|(node, _)| Address::parse(node));
@@ -132,6 +132,13 @@ impl Failure {
         Self::NotNow(Reason::of("no node answers CLUSTER SLOTS"))
     }
 
+    /// Of a node whose cluster is empty.
+    pub(crate) fn no_slots() -> Self {
+        Self::NotNow(Reason::of(
+            "its cluster has no slots: it was reset, or never set up",
+        ))
+    }
+
     /// Why connecting failed: before anything was sent.
     pub(crate) fn of_connecting(node: &Address, waited: Duration, error: RedisError) -> Self {
         let hopeless = error.kind() == ErrorKind::AuthenticationFailed
@@ -139,6 +146,13 @@ impl Failure {
             || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
         if hopeless {
             return Self::Refused(error.into()).at(node);
+        }
+        if error.kind() == ErrorKind::Parse {
+            let text = format!(
+                "{node} does not answer as a Redis server: another service has this port (HTTP?), \
+                 or it needs TLS (rediss://)"
+            );
+            return Self::Refused(Reason::said(node, &error, text));
         }
         if !error.is_io_error() {
             return Self::of_answer(error).at(node);
@@ -148,6 +162,12 @@ impl Failure {
         if reason.contains("CertificateRequired") {
             let text = format!(
                 "no connection to {node}: it asks clients for certificates; name yours and its key"
+            );
+            return Self::Refused(Reason::said(node, &error, text));
+        }
+        if reason.contains("InvalidContentType") {
+            let text = format!(
+                "{node} does not answer in TLS: this is not its TLS port, or it has none (redis://)"
             );
             return Self::Refused(Reason::said(node, &error, text));
         }
@@ -171,6 +191,29 @@ impl fmt::Display for Failure {
             Self::NotNow(reason) | Self::Refused(reason) | Self::Lost(reason) => reason.fmt(f),
             Self::FewReplicas(got) => write!(f, "only {got} replicas have them"),
         }
+    }
+}
+
+/// What the error of a server means that is not what the user takes it for.
+fn explained(error: &RedisError) -> Option<String> {
+    let said = error.detail()?;
+    if error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown) {
+        return Some(format!(
+            "the cluster does not serve this slot ({said}): a node is down, or the cluster was \
+             reset or never set up"
+        ));
+    }
+    if said.contains("cluster support disabled") {
+        return Some("not a node of a cluster; use redis:// instead of redis-cluster://".into());
+    }
+    let unknown = said.strip_prefix("unknown command")?;
+    match unknown.split(['\'', '`']).nth(1)? {
+        "SENTINEL" => Some("not a Sentinel; use redis:// instead of redis+sentinel://".into()),
+        name @ ("EXISTS" | "GETRANGE" | "HMGET" | "SCAN" | "TYPE") => Some(format!(
+            "it does not know {name}, so it is not a Redis server; if it is a Sentinel, use \
+             redis+sentinel://HOST:PORT/SERVICE/NAME"
+        )),
+        _ => None,
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn learn<F: Finder>(finder: &mut F) -> Result<(), Failure> {
             Ok(slots) if finder.topology(|all| all.learn(&slots, &node)).is_some() => {
                 return Ok(());
             }
-            Ok(_) => failure = Failure::nobody_answers().at(&node),
+            Ok(_) => failure = Failure::no_slots().at(&node),
             Err(other) => failure = other.at(&node),
         }
     }

@@ -67,6 +67,8 @@
 //!   is lost.
 //! - **A replica that has lost its master is not asked**, unless
 //!   [`Options::allow_stale`] says so: it would answer "no" to every key since.
+//! - **A replica is not written to**, not even a writable one, unless
+//!   [`Options::allow_replica_writes`] says so: its master would not get the keys.
 //! - **Redis replicates after it has answered**: a failover may lose what was
 //!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
 //!   have.

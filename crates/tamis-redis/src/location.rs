@@ -18,7 +18,9 @@ use std::str::FromStr;
 ///
 /// TLS needs the feature `tls`.
 ///
-/// If the path has two parts and the first is a number, that is the database.
+/// A number behind the server is the database: `redis://host/3/seen` is the filter
+/// `seen` in database 3. A filter whose name is a number, or begins with one and a
+/// slash, needs the database in front: `redis://host/0/3`.
 /// The name may contain anything but braces, which have a meaning in Redis
 /// Cluster. `?protocol=resp3` at the end selects the newer protocol; any other
 /// parameter is an error, so a name can't hold `?`, a word and `=`. `#insecure`
@@ -134,6 +136,12 @@ impl Location {
         self
     }
 
+    /// Whether it holds a password, so that whoever reads the text can use it.
+    pub fn has_password(&self) -> bool {
+        let settings = |node: &ConnectionInfo| node.redis_settings().password().is_some();
+        self.nodes.iter().any(settings)
+    }
+
     /// The filter's name, which is the key of its header in Redis.
     pub fn name(&self) -> &str {
         &self.name
@@ -230,7 +238,10 @@ impl Location {
         let (servers, path) = match rest.split_once('/') {
             Some(split) => split,
             None if !named => (rest, ""),
-            None => return Err(refuse("a name behind the server: redis://HOST/NAME")),
+            None => {
+                let service = (scheme.reach == Reach::Sentinel).then_some("");
+                return Err(refuse(&expected_name(scheme, service, "", "")));
+            }
         };
         let (user, hosts) = match servers.rsplit_once('@') {
             Some((user, hosts)) => (format!("{user}@"), hosts),
@@ -244,16 +255,18 @@ impl Location {
             _ => (None, path),
         };
         if service == Some("") {
-            return Err(refuse("the Sentinels' name for the master: …/SERVICE/NAME"));
+            let behind = if named { "/SERVICE/NAME" } else { "/SERVICE" };
+            let expected = format!("what the Sentinels call the master: …{behind}");
+            return Err(refuse(&expected));
         }
         let (db, name) = match path.split_once('/') {
             _ if scheme.reach == Reach::Cluster => ("", path),
             Some((db, name)) if is_number(db) => (db, name),
-            None if !named && is_number(path) => (path, ""),
+            None if is_number(path) => (path, ""),
             _ => ("", path),
         };
         if named && !is_name(name) {
-            return Err(refuse("a name without braces after the server"));
+            return Err(refuse(&expected_name(scheme, service, db, name)));
         }
         if !named && !name.is_empty() {
             return Err(refuse("servers without the name of a filter"));
@@ -342,6 +355,31 @@ fn key_of(parameter: &str) -> &str {
     parameter.split_once('=').map_or(parameter, |(key, _)| key)
 }
 
+/// What a location must have in place of this name, which is none.
+fn expected_name(scheme: Scheme, service: Option<&str>, db: &str, name: &str) -> String {
+    let prefix = scheme.prefix;
+    let place = match scheme.reach {
+        Reach::Sentinel => "HOST:PORT/SERVICE",
+        Reach::Cluster => "HOST:PORT,…",
+        Reach::Server | Reach::Socket => "HOST",
+    };
+    if !name.is_empty() {
+        return "a name without braces, which have a meaning in Redis Cluster".into();
+    }
+    if !db.is_empty() {
+        return format!(
+            "a filter's name behind the database: {prefix}{place}/{db}/NAME (a filter called \
+             {db} is {prefix}{place}/0/{db})"
+        );
+    }
+    match service {
+        Some(_) => format!(
+            "what the Sentinels call the master, then a filter's name: {prefix}{place}/NAME"
+        ),
+        None => format!("a filter's name behind the server: {prefix}{place}/NAME"),
+    }
+}
+
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(['{', '}'])
 }
@@ -399,7 +437,9 @@ impl fmt::Display for Location {
         if let Some(service) = &self.service {
             write!(f, "/{service}")?;
         }
-        if db != 0 {
+        // What the name begins with must not be taken for the database.
+        let first = self.name.split('/').next().unwrap_or_default();
+        if db != 0 || self.scheme.reach != Reach::Cluster && is_number(first) {
             write!(f, "/{db}")?;
         }
         match &self.name[..] {
@@ -430,7 +470,10 @@ mod tests {
             ("redis://host/seen", "redis://host:6379/seen"),
             ("redis://host:1/3/seen", "redis://host:1/3/seen"),
             ("redis://host/seen/urls", "redis://host:6379/seen/urls"),
-            ("redis://host/7", "redis://host:6379/7"),
+            ("redis://host/0/7", "redis://host:6379/0/7"),
+            ("redis://host/0/7/x", "redis://host:6379/0/7/x"),
+            ("redis://host/7up", "redis://host:6379/7up"),
+            ("redis-cluster://a:1/7", "redis-cluster://a:1/7"),
             ("redis://:pw@host/7/8", "redis://:***@host:6379/7/8"),
             ("redis://u:p%2Fw@h/x", "redis://u:***@h:6379/x"),
             ("rediss://host/seen#insecure", "rediss://host:6379/seen"),
@@ -473,6 +516,38 @@ mod tests {
         let at: Location = "redis://h/x?protocol=resp3".parse().unwrap();
         let protocol = at.nodes()[0].redis_settings().protocol();
         assert_eq!(protocol, redis::ProtocolVersion::RESP3);
+    }
+
+    /// A location and its servers agree on what a number means.
+    #[test]
+    fn a_number_is_the_database() {
+        for (text, way_out) in [
+            ("redis://host/3", "redis://HOST/3/NAME"),
+            ("redis://host/3", "redis://HOST/0/3"),
+            ("redis://host/3/", "redis://HOST/3/NAME"),
+            ("redis://host", "redis://HOST/NAME"),
+            ("redis://host/", "redis://HOST/NAME"),
+            (
+                "redis+sentinel://a:1/main/3",
+                "redis+sentinel://HOST:PORT/SERVICE/3/NAME",
+            ),
+            (
+                "redis+sentinel://a:1/seen",
+                "redis+sentinel://HOST:PORT/SERVICE/NAME",
+            ),
+            (
+                "redis+sentinel://a:1",
+                "redis+sentinel://HOST:PORT/SERVICE/NAME",
+            ),
+            ("redis-cluster://a:1/", "redis-cluster://HOST:PORT,…/NAME"),
+        ] {
+            let error = text.parse::<Location>().unwrap_err().to_string();
+            assert!(error.contains(way_out), "{text}: {error}");
+        }
+        let at: Location = "redis://host/3/seen".parse().unwrap();
+        let servers: Servers = "redis://host/3".parse().unwrap();
+        assert_eq!(Servers::from(&at).to_string(), servers.to_string());
+        assert_eq!(at.nodes()[0].redis_settings().db(), 3);
     }
 
     #[test]

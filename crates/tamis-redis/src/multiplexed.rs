@@ -320,12 +320,15 @@ impl Multiplexed {
         node: &Address,
         connection: &Connection,
         sent: Instant,
-        lag: Option<Value>,
+        lag: Option<(Value, bool)>,
         role: Option<Value>,
     ) -> Option<Distrust> {
-        if let Some(info) = lag {
-            let heard = connection.trust().heard(&info, &self.options);
-            return heard.err().map(Distrust::Stale);
+        if let Some((info, writes)) = lag {
+            let mut trust = connection.trust();
+            let heard = trust.heard(&info, &self.options).err();
+            let refusal = || trust.refusal(&self.options);
+            let reason = heard.or_else(|| writes.then(refusal).flatten());
+            return reason.map(Distrust::Stale);
         }
         if !asks_for_role(&self.at) {
             return None;
@@ -360,7 +363,8 @@ impl Multiplexed {
             }
         }
         commands.extend(batch.last_commands());
-        let answers = self.clone().answers(Arc::clone(&batch), commands);
+        let writes = places.iter().any(|place| requests[*place].writes());
+        let answers = self.clone().answers(Arc::clone(&batch), commands, writes);
         Sent {
             batch,
             answers: Abort(tokio::spawn(answers)),
@@ -371,6 +375,7 @@ impl Multiplexed {
         mut self,
         batch: Arc<Batch>,
         mut commands: Vec<Cmd>,
+        writes: bool,
     ) -> Result<Answers, Failure> {
         let node = &batch.node;
         let (mut connection, number) = self.connection(node).await?;
@@ -378,6 +383,12 @@ impl Multiplexed {
         let asks_for_lag = may_lag && connection.trust().is_due();
         if asks_for_lag {
             commands.insert(0, ask_for_lag());
+            let refusal = connection.trust().refusal(&self.options);
+            if writes && let Some(reason) = refusal {
+                // The next connection asks again what it is.
+                self.give_up(node, number).await;
+                return Err(Failure::NotNow(reason));
+            }
         }
         let start = Instant::now();
         let answers = connection.ask(&pipeline(commands), batch.allowance).await;
@@ -389,7 +400,7 @@ impl Multiplexed {
                 return Err(Failure::lost(node, &batch.command, waited, error));
             }
         };
-        let lag = (asks_for_lag && !answers.is_empty()).then(|| answers.remove(0));
+        let lag = (asks_for_lag && !answers.is_empty()).then(|| (answers.remove(0), writes));
         let role = batch.take_role(&mut answers);
         let distrust = self.distrust(node, &connection, start, lag, role).await;
         if distrust.is_some() {

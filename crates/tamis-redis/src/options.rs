@@ -25,6 +25,7 @@ pub struct Options {
     pub(crate) tls: TlsOptions,
     pub(crate) max_lag: Duration,
     pub(crate) allow_stale: bool,
+    pub(crate) allow_replica_writes: bool,
     pub(crate) module: bool,
 }
 
@@ -69,6 +70,7 @@ impl Default for Options {
             tls: TlsOptions::default(),
             max_lag: Duration::from_secs(15),
             allow_stale: false,
+            allow_replica_writes: false,
             module: false,
         }
     }
@@ -129,6 +131,13 @@ impl Options {
     /// lags behind: keys that it lacks get a false "no".
     pub fn allow_stale(mut self) -> Self {
         self.allow_stale = true;
+        self
+    }
+
+    /// Writes to a replica, if that lets us (`replica-read-only no`). Its master
+    /// does not get these keys, and the next copy of the master replaces them.
+    pub fn allow_replica_writes(mut self) -> Self {
+        self.allow_replica_writes = true;
         self
     }
 

@@ -49,27 +49,50 @@ impl Packed {
     /// The commands one by one, for links that can't send bytes.
     pub(crate) fn unpack(&self) -> Vec<Cmd> {
         let mut rest = &self.bytes[..];
-        let number = |rest: &mut &[u8]| {
-            let end = rest.iter().position(|b| *b == b'\r').unwrap_or(rest.len());
-            let number = rest[1..end]
-                .iter()
-                .fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
-            *rest = &rest[end + 2..];
-            number
-        };
         let mut commands = Vec::with_capacity(self.commands);
         while !rest.is_empty() {
             let arguments = number(&mut rest);
             let mut command = Cmd::with_capacity(arguments, arguments * 8);
             for _ in 0..arguments {
-                let len = number(&mut rest);
-                command.arg(&rest[..len]);
-                rest = &rest[len + 2..];
+                command.arg(argument(&mut rest));
             }
             commands.push(command);
         }
         commands
     }
+
+    /// The names of the commands.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.bytes[..];
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let arguments = number(&mut rest);
+            let name = argument(&mut rest);
+            for _ in 1..arguments {
+                argument(&mut rest);
+            }
+            Some(name)
+        })
+    }
+}
+
+/// Reads the number of a line: of arguments, or of bytes.
+fn number(rest: &mut &[u8]) -> usize {
+    let end = rest.iter().position(|b| *b == b'\r').unwrap_or(rest.len());
+    let number = rest[1..end]
+        .iter()
+        .fold(0, |n, digit| n * 10 + usize::from(digit - b'0'));
+    *rest = &rest[end + 2..];
+    number
+}
+
+fn argument<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
+    let len = number(rest);
+    let (argument, behind) = rest.split_at(len);
+    *rest = &behind[2..];
+    argument
 }
 
 impl From<&[Cmd]> for Packed {
@@ -118,5 +141,6 @@ mod tests {
         assert_eq!(packed.commands, 5);
         let again = Packed::from(&packed.unpack()[..]);
         assert_eq!(again.bytes, packed.bytes);
+        assert_eq!(packed.names().collect::<Vec<_>>(), [b"SET"; 5]);
     }
 }

@@ -136,6 +136,14 @@ impl Record {
         Self::decode_with(name, bytes, Header::decode_without_key)
     }
 
+    /// Whether these bytes are a record of this version that was cut or changed.
+    pub(crate) fn is_damaged(bytes: &[u8]) -> bool {
+        let version = bytes.get(8..10);
+        let ours = version.is_none_or(|version| version == VERSION.to_le_bytes());
+        let decoded = Self::decode_without_key("", bytes);
+        bytes.starts_with(MAGIC) && ours && matches!(decoded, Err(Error::Corrupt { .. }))
+    }
+
     fn decode_with(
         name: &str,
         bytes: &[u8],
@@ -231,7 +239,13 @@ mod tests {
         }
         for len in 0..LEN {
             assert!(Record::decode("x", &sound[..len], None).is_err());
+            assert_eq!(Record::is_damaged(&sound[..len]), len >= 8, "{len}");
         }
+        assert!(!Record::is_damaged(&sound));
+        // A newer tamis may read it.
+        let mut newer = sound;
+        newer[8] += 1;
+        assert!(!Record::is_damaged(&newer));
         assert!(Record::decode("x", &[&sound[..], &[0]].concat(), None).is_err());
     }
 }

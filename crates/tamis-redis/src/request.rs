@@ -15,6 +15,35 @@ pub(crate) const SLOTS_ANSWER: u64 = 1 << 24;
 /// more.
 const BYTES_PER_SECOND: u64 = 1 << 20;
 
+/// Commands that only read. Any other is taken for a write.
+const READS: [&str; 25] = [
+    "BF.INFO",
+    "BF.MEXISTS",
+    "BF.SCANDUMP",
+    "BITCOUNT",
+    "BITFIELD_RO",
+    "CF.COUNT",
+    "CF.INFO",
+    "CF.MEXISTS",
+    "DUMP",
+    "EVAL_RO",
+    "EXISTS",
+    "GET",
+    "GETRANGE",
+    "HGET",
+    "HGETALL",
+    "HMGET",
+    "INFO",
+    "MEMORY",
+    "OBJECT",
+    "PTTL",
+    "SCAN",
+    "STRLEN",
+    "TIME",
+    "TOUCH",
+    "TYPE",
+];
+
 /// Replicas to wait for, and how long.
 pub(crate) type Wait = Option<(u32, Duration)>;
 
@@ -79,10 +108,14 @@ impl Request {
 
     /// The name of the first command.
     pub(crate) fn command(&self) -> String {
-        // `*arguments`, the name's length, the name.
-        let mut lines = self.packed.bytes.split(|byte| *byte == b'\n');
-        let name = lines.nth(2).unwrap_or_default();
-        String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
+        let name = self.packed.names().next().unwrap_or_default();
+        String::from_utf8_lossy(name).into_owned()
+    }
+
+    /// Whether one of the commands may change something.
+    pub(crate) fn writes(&self) -> bool {
+        let reads = |name: &[u8]| READS.iter().any(|read| read.as_bytes() == name);
+        !self.packed.names().all(reads)
     }
 }
 

@@ -38,9 +38,15 @@ impl ServerRole {
         })
     }
 
-    /// Whether it is a replica.
-    pub(crate) const fn is_replica(&self) -> bool {
-        matches!(self, Self::Replica { .. })
+    /// Why nothing is written there, if it is a replica.
+    pub(crate) fn refusal(&self, options: &Options) -> Option<String> {
+        match self {
+            Self::Replica { of, .. } if !options.allow_replica_writes => Some(format!(
+                "replica of {of}: its master does not get what is written there, and the next \
+                 copy of the master replaces it; write to the master, or allow writes to replicas"
+            )),
+            _ => None,
+        }
     }
 
     /// Why its answers can't be trusted, if they can't.
@@ -108,7 +114,11 @@ mod tests {
     fn only_a_replica_in_touch_is_trusted() {
         let options = Options::new().max_lag(Duration::from_secs(5));
         let master = ServerRole::of_info("role:master\r\nconnected_slaves:2\r\n").unwrap();
-        assert!(!master.is_replica());
+        assert_eq!(master.refusal(&options), None);
+        let refusal = replica("up", 0, 5).refusal(&options).unwrap();
+        assert!(refusal.contains("replica of [::1]:6379"), "{refusal}");
+        let lenient = options.clone().allow_replica_writes();
+        assert_eq!(replica("up", 0, 5).refusal(&lenient), None);
         assert_eq!(master.distrust(&options), None);
         assert_eq!(replica("up", 0, 5).distrust(&options), None);
         for role in [

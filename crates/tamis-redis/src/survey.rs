@@ -16,6 +16,9 @@ use tamis::Kind;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// A server that can't be asked, or a filter that can't be read, is named in the
+/// survey ([`is_whole`](Self::is_whole)); the rest is there.
+///
 /// This looks at every key of the database (`SCAN`) and counts the bits of every
 /// filter, a few milliseconds at a time.
 #[derive(Clone, Debug)]
@@ -76,8 +79,10 @@ pub enum Condition {
     /// Its record was deleted, renamed, evicted, or lost with its node; the rest
     /// is there.
     Remains,
-    /// A part is missing; keys are lost.
+    /// A part is missing or something else; keys are lost.
     Damaged(String),
+    /// A server that has parts of it can't be asked.
+    Unreachable(String),
     /// Another version of Tamis wrote it, or it is corrupt.
     Unreadable(String),
 }
@@ -133,12 +138,27 @@ pub struct Node {
     pub lag: Option<Duration>,
     /// Of a master, the number of its replicas that are in step.
     pub replicas: u64,
+    /// Why it can't be asked, if it can't; nothing else is known of it then.
+    pub unreachable: Option<String>,
 }
 
 impl Survey {
     /// An orphan that has been idle this long is not part of a filter that is
     /// still being created.
     pub const IDLE: Duration = Duration::from_secs(3600);
+
+    /// Whether every server could be asked, and every filter be read in full.
+    pub fn is_whole(&self) -> bool {
+        let unread = |filter: &Found| {
+            use Condition::{Damaged, Unreachable, Unreadable};
+            matches!(
+                filter.condition,
+                Damaged(_) | Unreachable(_) | Unreadable(_)
+            )
+        };
+        let silent = |node: &Node| node.unreachable.is_some();
+        !self.filters.iter().any(unread) && !self.nodes.iter().any(silent)
+    }
 
     /// The orphans that [`collect`](Self::collect) would delete.
     pub fn collectable(&self) -> impl Iterator<Item = &Orphan> {
@@ -189,6 +209,15 @@ impl Share {
 }
 
 impl Node {
+    /// One that can't be asked.
+    pub(crate) fn silent(address: String, reason: String) -> Self {
+        Self {
+            address,
+            unreachable: Some(reason),
+            ..Self::default()
+        }
+    }
+
     /// From the sections `server`, `memory` and `replication` of `INFO`.
     pub(crate) fn of_info(address: &str, info: &str) -> Self {
         let field = |name: &str| info::field(info, name);
@@ -211,6 +240,7 @@ impl Node {
             replicas: replicas(info)
                 .filter(|about| about.contains("state=online"))
                 .count() as u64,
+            unreachable: None,
         }
     }
 
@@ -250,6 +280,7 @@ impl fmt::Display for Condition {
             Self::Deleting => "being deleted",
             Self::Remains => "its record is gone",
             Self::Damaged(_) => "damaged",
+            Self::Unreachable(_) => "unreachable",
             Self::Unreadable(_) => "unreadable",
         })
     }

@@ -17,10 +17,12 @@ pub(crate) fn asks_for_role(at: &Location) -> bool {
 }
 
 /// A replica that has lost its master answers all the same, from what it had:
-/// "no" to every key since. A cluster's replicas answer nobody, and Sentinels
-/// name masters.
+/// "no" to every key since. And a replica may be writable (`replica-read-only
+/// no`): it confirms keys that its master never gets. A cluster's replicas answer
+/// nobody, and Sentinels name masters.
 pub(crate) fn asks_for_lag(at: &Location, options: &Options) -> bool {
-    matches!(at.reach(), Reach::Server | Reach::Socket) && !options.allow_stale
+    let any_will_do = options.allow_stale && options.allow_replica_writes;
+    matches!(at.reach(), Reach::Server | Reach::Socket) && !any_will_do
 }
 
 /// What is asked of such a server before all else: what it answers then is no
@@ -43,7 +45,8 @@ const SENTINELS_ASKED: Duration = Duration::from_secs(5);
 /// What is known of the node at the other end of a connection, and since when.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
-    replica: bool,
+    /// What it is, if it is a replica.
+    replica: Option<ServerRole>,
     role_asked: Instant,
     /// When a request was sent that it answered as the master, whom Sentinels
     /// knew.
@@ -65,7 +68,7 @@ pub(crate) enum Doubt {
 impl Trust {
     pub(crate) fn new() -> Self {
         Self {
-            replica: false,
+            replica: None,
             role_asked: Instant::now(),
             alive: None,
             named: None,
@@ -74,7 +77,7 @@ impl Trust {
 
     /// Whether the next batch begins with the question for the role.
     pub(crate) fn is_due(&self) -> bool {
-        self.replica || self.role_asked.elapsed() >= ROLE_HOLDS_FOR
+        self.replica.is_some() || self.role_asked.elapsed() >= ROLE_HOLDS_FOR
     }
 
     /// Takes in the answer, or does not believe the server.
@@ -84,11 +87,18 @@ impl Trust {
             // The user may not ask.
             return Ok(());
         };
-        self.replica = role.is_replica();
-        match role.distrust(options) {
+        let distrust = role.distrust(options);
+        self.replica = matches!(role, ServerRole::Replica { .. }).then_some(role);
+        match distrust {
             Some(reason) => Err(Reason::of(reason)),
             None => Ok(()),
         }
+    }
+
+    /// Why nothing is written there, if it is a replica.
+    pub(crate) fn refusal(&self, options: &Options) -> Option<Reason> {
+        let role = self.replica.as_ref()?;
+        role.refusal(options).map(Reason::of)
     }
 
     /// Whether what was sent then, and has been answered now, may be the answer

@@ -76,6 +76,11 @@ impl<L: Link> Wire<L> {
         })
     }
 
+    /// From now on, nothing is sent again.
+    pub(crate) const fn lose_patience(&mut self) {
+        self.retry_for = Duration::ZERO;
+    }
+
     pub(crate) fn counters(&self) -> &Arc<Counters> {
         self.link.counters()
     }

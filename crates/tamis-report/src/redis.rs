@@ -132,6 +132,7 @@ pub fn nodes_json(nodes: &[Node]) -> Value {
             "link_up": node.link_up,
             "lag_seconds": node.lag.map(|lag| lag.as_secs()),
             "replicas": node.replicas,
+            "unreachable": node.unreachable,
         })
     };
     nodes.iter().map(node).collect()

@@ -35,6 +35,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let options = args.redis.options(&KeyFile::default())?;
     let named = || args.servers.to_string();
     let survey = Survey::of(&args.servers, &options).with_context(named)?;
+    super::list::tell_what_is_broken(&survey);
+    // What belongs to a filter that can't be read stays, and is reported.
+    let done = if survey.is_whole() {
+        Exit::Done
+    } else {
+        Exit::NoneFound
+    };
     let old: Vec<&Orphan> = survey.collectable().collect();
     let younger = survey.orphans.len() - old.len();
     if younger > 0 {
@@ -62,7 +69,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         human::counted(gone.len() as u64, "key"),
         human::size(bytes)
     );
-    Ok(Exit::Done)
+    Ok(done)
 }
 
 fn confirmed(orphans: &[&Orphan]) -> Result<bool> {

@@ -13,7 +13,9 @@ use tamis_report::redis::{nodes_json, shares_json};
 ///
 /// Scans all keys of the database and counts the bits of every filter, a few
 /// milliseconds at a time. The numbers of keys are estimates. Orphans are parts
-/// of deleted filters; `tamis gc` deletes them.
+/// of deleted filters; `tamis gc` deletes them. A server that can't be asked and a
+/// filter that can't be read are reported, and the exit code is 1; the rest is
+/// listed.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -52,7 +54,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             tell(&survey);
         }
     }
-    Ok(if survey.filters.is_empty() {
+    if !survey.is_whole() && (args.json || args.metrics) {
+        tell_what_is_broken(&survey);
+    }
+    Ok(if survey.filters.is_empty() || !survey.is_whole() {
         Exit::NoneFound
     } else {
         Exit::Done
@@ -68,7 +73,7 @@ fn table(filters: &[Found]) -> String {
     for filter in filters {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         rows.push([
-            filter.name.clone(),
+            one_line(&filter.name),
             or_none(filter.kind.map(|kind| kind.to_string())),
             or_none(filter.keys.map(estimated)),
             human::count(filter.capacity),
@@ -111,8 +116,29 @@ fn estimated(keys: u64) -> String {
     }
 }
 
+/// A name in a table: Redis's keys may hold anything.
+fn one_line(name: &str) -> String {
+    name.replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// Servers that can't be asked, and filters that can't be read.
+pub(super) fn tell_what_is_broken(survey: &Survey) {
+    use Condition::{Damaged, Unreachable, Unreadable};
+    for node in &survey.nodes {
+        if let Some(reason) = &node.unreachable {
+            output::warn(format_args!("{}: {reason}", node.address));
+        }
+    }
+    for filter in &survey.filters {
+        if let Damaged(reason) | Unreadable(reason) | Unreachable(reason) = &filter.condition {
+            output::warn(format_args!("{}: {reason}", one_line(&filter.name)));
+        }
+    }
+}
+
 /// What is not in the table, for people.
 fn tell(survey: &Survey) {
+    tell_what_is_broken(survey);
     for filter in &survey.filters {
         let over;
         let hint = match &filter.condition {
@@ -124,14 +150,13 @@ fn tell(survey: &Survey) {
                 );
                 &over
             }
-            Condition::Damaged(reason) | Condition::Unreadable(reason) => reason,
             Condition::Remains => {
                 "its record was deleted, renamed, evicted or lost; `tamis delete` removes the rest"
             }
             Condition::Deleting => "a deletion was interrupted; `tamis delete` completes it",
             _ => continue,
         };
-        output::warn(format_args!("{}: {hint}", filter.name));
+        output::warn(format_args!("{}: {hint}", one_line(&filter.name)));
     }
     if !survey.orphans.is_empty() {
         let bytes = survey.orphans.iter().map(|orphan| orphan.bytes).sum();
@@ -150,7 +175,9 @@ fn to_json(survey: &Survey) -> serde_json::Value {
             "kind": filter.kind.map(|kind| kind.name()),
             "state": filter.condition.to_string(),
             "reason": match &filter.condition {
-                Condition::Damaged(reason) | Condition::Unreadable(reason) => Some(reason),
+                Condition::Damaged(reason)
+                | Condition::Unreadable(reason)
+                | Condition::Unreachable(reason) => Some(reason),
                 _ => None,
             },
             "generation": format!("{:016x}", filter.generation),

@@ -23,6 +23,8 @@ const WORTH_ASKING: usize = 1 << 6;
 struct Change<'a> {
     body: &'a Body,
     watch: Watch,
+    /// Sent once, with the first keys.
+    once: Option<Request>,
     hashes: &'a [Hash],
     removing: bool,
     replicated: bool,
@@ -38,7 +40,7 @@ pub(super) struct Changed {
     /// New keys whose chunk was closed: not decided here.
     pub(super) undecided: Vec<usize>,
     /// Old keys that count as new: an earlier try may have added them.
-    ambiguous: u64,
+    pub(super) ambiguous: u64,
     reason: Option<String>,
     /// A chunk of the body.
     missing: Option<usize>,
@@ -57,6 +59,7 @@ impl Job for Change<'_> {
         };
         let mut requests = std::mem::take(&mut changes.requests);
         requests.extend_from_slice(&self.watch.requests);
+        requests.extend(self.once.take());
         (requests, changes)
     }
 
@@ -142,6 +145,10 @@ impl<L: Link> Engine<L> {
 
     async fn insert_all(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         self.counted = None;
+        if self.process != std::process::id() {
+            self.process = std::process::id();
+            self.forget_room();
+        }
         if self.header.shape().kind() == Kind::Growing {
             return self.insert_growing(hashes, new).await;
         }
@@ -171,6 +178,9 @@ impl<L: Link> Engine<L> {
             new.copy_from_slice(&changed.answers);
             changed
         };
+        let fresh = new.iter().filter(|new| **new).count() as u64;
+        self.count_new(fresh.saturating_sub(changed.ambiguous))
+            .await;
         if many {
             let seen = new.iter().filter(|new| !**new).count();
             self.mostly_seen = seen > hashes.len() / 2;
@@ -206,6 +216,7 @@ impl<L: Link> Engine<L> {
         let replicated = self.wire.wait.is_some();
         let mut change = Change {
             watch: self.watch(replicated, hashes.len().min(WINDOW)),
+            once: removing.then(|| self.uncount(hashes)),
             body: &self.bodies[body],
             hashes,
             removing,

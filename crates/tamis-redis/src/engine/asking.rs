@@ -21,6 +21,8 @@ struct Asking<'a> {
     bodies: &'a [Body],
     /// Which those are.
     range: Range<usize>,
+    /// For each body, the generation of the layer that it is closed for, if it is.
+    successors: Vec<Option<u64>>,
     watch: Watch,
     hashes: &'a [Hash],
     replicated: bool,
@@ -34,6 +36,8 @@ struct Asked {
     least: Vec<u8>,
     failed: Option<Error>,
     missing: Option<Part>,
+    /// A chunk of a closed layer that is open.
+    reopened: Option<Part>,
     seen: Seen,
 }
 
@@ -78,7 +82,13 @@ impl Job for Asking<'_> {
                 *most = (*most).max(*least);
             }
         }
-        self.asked.failed.is_none() && self.asked.missing.is_none()
+        let Asked {
+            failed,
+            missing,
+            reopened,
+            ..
+        } = &self.asked;
+        failed.is_none() && missing.is_none() && reopened.is_none()
     }
 }
 
@@ -93,12 +103,15 @@ impl Asking<'_> {
         first: usize,
         row: &mut [u8],
     ) -> Option<()> {
-        let (body, _) = reads.about(request)?;
+        let (body, chunk) = reads.about(request)?;
         let cells = self.bodies[body].cells();
         let foot = reads.lines(request, answer, |key, line, marks| {
             let least = &mut row[key as usize - first];
             *least = (*least).min(cells.least(line, marks));
         })?;
+        if foot == Foot::Open && self.successors[body].is_some() {
+            self.asked.reopened = Some((body, chunk));
+        }
         // Whatever the hash says, a closed layer has a successor.
         let newest = body + 1 == self.bodies.len();
         self.asked.seen.newer_layer |= newest && matches!(foot, Foot::ClosedFor(_));
@@ -183,6 +196,7 @@ impl<L: Link> Engine<L> {
         let mut asking = Asking {
             watch: self.watch(replicated, 0),
             bodies: &self.bodies,
+            successors: (0..self.bodies.len()).map(|i| self.successor(i)).collect(),
             range,
             hashes,
             replicated,
@@ -196,6 +210,7 @@ impl<L: Link> Engine<L> {
             least,
             failed,
             missing,
+            reopened,
             seen,
         } = asking.asked;
         if let Some(missing) = missing {
@@ -205,6 +220,9 @@ impl<L: Link> Engine<L> {
             return Err(error);
         }
         self.check_seen(seen).await?;
+        if let Some(part) = reopened {
+            return Err(self.reopened(part));
+        }
         self.compare_marks(seen)?;
         Ok((least, seen.newer_layer))
     }

@@ -39,16 +39,20 @@ impl<L: Link> Engine<L> {
             return Err(not_copied());
         }
         let mut this = Self::begin(wire, at, header, options).await?;
-        let sent = this.send_bodies(&filter.body()).await;
+        // Not by its header: the layers of one that was in Redis say for how many keys
+        // room was given out.
+        let there = filter.estimated_keys();
+        let sent = this.send_bodies(&filter.body(), there).await;
         this.finish_creation(sent).await
     }
 
-    async fn send_bodies<W: Word>(&mut self, parts: &[&[W]]) -> Result<(), Error> {
+    async fn send_bodies<W: Word>(&mut self, parts: &[&[W]], there: u64) -> Result<(), Error> {
         let Shape::Growing(shape) = self.header.shape() else {
             let cells = cells_of(&self.header)?;
             let body = Body::new(cells, &self.name, self.record.generation);
             self.bodies = vec![body];
-            return self.send_body(parts[0], Foot::Open).await;
+            self.send_body(parts[0], Foot::Open).await?;
+            return self.set_counted(there).await;
         };
         let like = growing::like(&shape)?;
         let mut layers = Vec::new();
@@ -76,7 +80,8 @@ impl<L: Link> Engine<L> {
                 rest = behind;
             }
         }
-        self.announce_first(&layers).await?;
+        let keys: u64 = layers.iter().map(|(_, _, keys)| keys).sum();
+        self.announce_first(&layers, keys.min(there)).await?;
         self.load_layers().await
     }
 
@@ -141,6 +146,8 @@ impl<L: Link> Engine<L> {
     }
 
     async fn receive_body(&mut self, number: usize, to: &mut [u8]) -> Result<(), Error> {
+        let closed = self.successor(number).is_some();
+        let mut reopened = None;
         let get = |_, chunk: &Chunk| {
             let get = command!("GETRANGE", &chunk.key, 0, chunk.stored());
             Request::new(chunk.slot, &[get]).answered_with(chunk.stored())
@@ -150,14 +157,18 @@ impl<L: Link> Engine<L> {
                 return false;
             };
             let (lines, foot) = bytes.split_at(bytes.len().min(chunk.len as usize));
-            let whole = Foot::decode(foot).is_some();
-            if whole {
-                to[bytes_of(i, chunk)].copy_from_slice(lines);
+            let Some(foot) = Foot::decode(foot) else {
+                return false;
+            };
+            to[bytes_of(i, chunk)].copy_from_slice(lines);
+            if closed && foot == Foot::Open {
+                reopened = Some(i);
             }
-            whole
+            true
         };
         self.on_chunks("reading the filter", number, get, read)
-            .await
+            .await?;
+        reopened.map_or(Ok(()), |i| Err(self.reopened((number, i))))
     }
 
     /// Adds all keys of a filter that is alike.
@@ -245,6 +256,7 @@ impl<L: Link> Engine<L> {
         self.check_memory()?;
         // Before it is: whoever misses a key then knows why.
         self.note(0, true).await?;
+        self.set_counted(0).await?;
         self.load_layers().await?;
         self.counted = None;
         let clear = |_, chunk: &Chunk| {
@@ -268,10 +280,9 @@ impl<L: Link> Engine<L> {
             for i in 0..taken {
                 command.arg(format!("taken.{i}")).arg(0);
             }
-            command.arg("keys").arg(0);
             self.ask_home("clearing the filter", command).await?;
         }
-        Ok(())
+        self.set_counted(0).await
     }
 
     /// The number of distinct keys, estimated from how full the filter is.
@@ -292,11 +303,13 @@ impl<L: Link> Engine<L> {
                     let ones = self.ones(number, chunks).await?;
                     shape.keys_from_ones(ones).round() as u64
                 }
-                Cells::Counters(_) => self.sampled_keys(number).await?,
+                Cells::Counters(_) => self.sampled_keys(number).await?.0.round() as u64,
             };
         }
         // Some keys of a growing filter are in two layers.
-        if let Some(counted) = self.counted_keys().await? {
+        if self.growth.is_some()
+            && let Some(counted) = self.counted_keys().await?
+        {
             keys = keys.min(counted);
         }
         let count = KeyCount::Estimated(keys);
@@ -304,12 +317,13 @@ impl<L: Link> Engine<L> {
         Ok(count)
     }
 
-    /// The number of keys of a body by a sample of its lines.
-    pub(super) async fn sampled_keys(&mut self, number: usize) -> Result<u64, Error> {
+    /// The number of keys of a body by a sample of its lines, and the share of the
+    /// lines that are in it.
+    pub(super) async fn sampled_keys(&mut self, number: usize) -> Result<(f64, f64), Error> {
         let all = self.bodies[number].cells();
         let (sample, lines) = self.sample(number).await?;
-        let all = all.lines() / all.width();
-        Ok((sample.estimated_keys() as f64 * all as f64 / lines as f64).round() as u64)
+        let share = lines as f64 / (all.lines() / all.width()) as f64;
+        Ok((sample.estimated_keys() as f64 / share, share))
     }
 
     /// How many bits of the first chunks of a body are set.

@@ -72,7 +72,7 @@ impl<L: Link> Engine<L> {
                 let ones = ones as f64 * all as f64 / counted as f64;
                 shape.keys_from_ones(ones as u64).round() as u64
             }
-            Cells::Counters(_) => self.sampled_keys(0).await?,
+            Cells::Counters(_) => self.sampled_keys(0).await?.0.round() as u64,
         })
     }
 }

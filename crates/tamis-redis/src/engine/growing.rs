@@ -8,7 +8,6 @@
 //! because what is added while a layer is closed is in two layers.
 
 use super::adding::unconfirmed_of_all;
-use super::reading::number;
 use super::{Engine, create_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
@@ -30,8 +29,6 @@ const ROOM_SHARE: u64 = 256;
 /// However many keys there are, no more than this share at once: others add
 /// the same keys perhaps, and find no room while ours is not used.
 const MOST_SHARE: u64 = 16;
-/// New keys that a client may keep uncounted between its batches.
-const UNCOUNTED: u64 = 1 << 6;
 
 /// What a growing filter is made of, as far as we know.
 #[derive(Clone, Debug, Default)]
@@ -47,15 +44,12 @@ pub(super) struct Growth {
     pub(super) abandoned: Vec<(usize, u64, u64)>,
     /// What is left of our room in the newest layer.
     room: u64,
-    /// New keys that we have added and not counted in the hash yet.
-    uncounted: u64,
 }
 
 impl Growth {
     /// Leaves the room to the one this was copied from.
     pub(super) const fn forget_room(&mut self) {
         self.room = 0;
-        self.uncounted = 0;
     }
 
     /// How many layers are announced.
@@ -94,14 +88,16 @@ impl<L: Link> Engine<L> {
         let body = Body::new(Cells::Bits(first.shape()), &self.name, generation);
         self.bodies = vec![body];
         create_chunks(&mut self.wire, &self.bodies[0].chunks).await?;
-        self.announce_first(&[(first, generation, 0)]).await?;
+        self.announce_first(&[(first, generation, 0)], 0).await?;
         self.load_layers().await
     }
 
-    /// Announces the layers of a new filter, with their generations and keys.
+    /// Announces the layers of a new filter, with their generations and the keys that
+    /// they have no room for any more, and how many keys there are at least.
     pub(super) async fn announce_first(
         &mut self,
         layers: &[(GrowingLayer, u64, u64)],
+        counted: u64,
     ) -> Result<(), Error> {
         let mut command = command!("HSET", self.state_key());
         for (i, (layer, generation, keys)) in layers.iter().enumerate() {
@@ -110,8 +106,7 @@ impl<L: Link> Engine<L> {
                 .arg(encode(layer, *generation));
             command.arg(format!("taken.{i}")).arg(keys);
         }
-        let keys: u64 = layers.iter().map(|(_, _, keys)| keys).sum();
-        command.arg("keys").arg(keys);
+        command.arg("keys").arg(counted);
         let request = Request::new(self.home, &[command]).replicated();
         let announced = self.wire.ask_request("creating the filter", request);
         announced.await.map(drop)
@@ -218,7 +213,6 @@ impl<L: Link> Engine<L> {
                     Some(growth) if growth.layers.len() == announced => growth.room,
                     _ => 0,
                 },
-                uncounted: self.growth.as_ref().map_or(0, |growth| growth.uncounted),
             };
             self.header = Header::of_layers(&self.record.header, &growth.layers)?;
             self.growth = Some(growth);
@@ -250,47 +244,13 @@ impl<L: Link> Engine<L> {
         hashes: &[Hash],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        if self.process != std::process::id() {
-            // What this was copied from, in another process, has the room.
-            self.process = std::process::id();
-            if let Some(growth) = &mut self.growth {
-                growth.forget_room();
-            }
-        }
         for (window, keys) in hashes.chunks(WINDOW).enumerate() {
             let start = window * WINDOW;
             if let Err(error) = self.insert_window(keys, &mut new[start..]).await {
                 return Err(unconfirmed_of_all(error, start, keys.len(), hashes.len()));
             }
         }
-        let uncounted = self.growth.as_ref().map_or(0, |growth| growth.uncounted);
-        if uncounted >= UNCOUNTED {
-            let key = self.state_key();
-            let count = "return redis.call('HINCRBY', KEYS[2], 'keys', ARGV[2])";
-            let added = uncounted.to_string();
-            self.if_ours("counting the keys", count, &[&key], &[added.as_bytes()])
-                .await?;
-            if let Some(growth) = &mut self.growth {
-                growth.uncounted = 0;
-            }
-        }
         Ok(())
-    }
-
-    /// How many keys were new, as clients have counted; not known of a filter
-    /// that is older than this count.
-    pub(super) async fn counted_keys(&mut self) -> Result<Option<u64>, Error> {
-        if self.growth.is_none() {
-            return Ok(None);
-        }
-        let command = command!("HMGET", self.state_key(), "made", "keys");
-        let answer = self.ask_home("counting the keys", command).await?;
-        match answer {
-            Value::Array(fields) if matches!(fields[..], [Value::BulkString(_), _]) => {
-                Ok(fields.get(1).and_then(number))
-            }
-            _ => Ok(None),
-        }
     }
 
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
@@ -339,8 +299,9 @@ impl<L: Link> Engine<L> {
             let taken = now.iter().filter(|i| new[**i]).count() + unconfirmed;
             if let Some(growth) = &mut self.growth {
                 growth.room = growth.room.saturating_sub(taken as u64);
-                growth.uncounted += (taken - unconfirmed) as u64;
             }
+            self.count_new(((taken - unconfirmed) as u64).saturating_sub(changed.ambiguous))
+                .await;
             let closed = !changed.undecided.is_empty();
             for i in changed.undecided.drain(..) {
                 from[i] = newest + 1;

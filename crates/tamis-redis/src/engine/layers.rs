@@ -18,7 +18,7 @@
 //! error, and never "there is no newer layer".
 
 use super::growing::{Growth, encode};
-use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, create_chunks, random, unlink_chunks};
+use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, Part, create_chunks, random, unlink_chunks};
 use crate::Error;
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot};
@@ -208,6 +208,36 @@ impl<L: Link> Engine<L> {
             }
         }
         Ok(successors)
+    }
+
+    /// The layer that a layer is closed for, if it is closed: its successor was
+    /// announced after that.
+    pub(super) fn successor(&self, layer: usize) -> Option<u64> {
+        let announced = self.growth.as_ref().map_or(0, Growth::announced);
+        let next = self.bodies.get(layer + 1)?;
+        (layer + 1 < announced).then_some(next.generation)
+    }
+
+    /// A chunk of a closed layer is open: keys that were added before the layer was
+    /// closed may be missing from it.
+    pub(super) fn reopened(&mut self, (layer, chunk): Part) -> Error {
+        let key = &self.bodies[layer].chunks[chunk].key;
+        let reason = format!(
+            "the part {key} is open, although its layer was closed when it was full: someone \
+             has restored an older copy of it"
+        );
+        self.lost(reason)
+    }
+
+    /// Closes what was open before.
+    pub(super) async fn close_layers(&mut self) -> Result<(), Error> {
+        for layer in 0..self.bodies.len() {
+            if let Some(successor) = self.successor(layer) {
+                let chunks = self.bodies[layer].chunks.clone();
+                self.close(&chunks, layer, successor).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Brings the layer that was built last to its end, whoever built it.

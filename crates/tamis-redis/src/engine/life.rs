@@ -31,6 +31,13 @@ if redis.call('GETRANGE', record, 0, 23) ~= ARGV[1] then return 0 end
 redis.call('SETRANGE', record, 24, '\2')
 return 1";
 
+/// Takes away a record that begins with these bytes.
+const DROP_DAMAGED: &str = "#!lua flags=allow-oom
+if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) == ARGV[1] then
+  return redis.call('UNLINK', KEYS[1])
+end
+return 0";
+
 /// The rest of it, if nobody has taken the name meanwhile.
 const END_DELETION: &str = "#!lua flags=allow-oom
 for _, record in ipairs(KEYS) do
@@ -163,10 +170,14 @@ impl<L: Link> Engine<L> {
                 *foot == Some(expected) || in_part && *foot == Some(Foot::Open)
             };
             if let Some(i) = feet.iter().position(|foot| !sound(foot)) {
+                if feet[i] == Some(Foot::Open) {
+                    return Err(self.reopened((number, i)));
+                }
                 return Err(self.chunk_missing((number, i)).await);
             }
             self.compare_parts(number).await?;
         }
+        self.compare_counted().await?;
         self.verify_window().await?;
         self.recall().await
     }
@@ -203,6 +214,7 @@ impl<L: Link> Engine<L> {
         at: &Location,
         options: &Options,
     ) -> Result<(Wire<L>, Option<Duration>), Error> {
+        let wire = Self::drop_damaged(wire, at.name()).await?;
         let mut this = match Self::left_at(wire, at, options).await {
             Ok(found) => found,
             Err((wire, Error::NotFound { .. })) => return Ok((wire, None)),
@@ -253,11 +265,26 @@ impl<L: Link> Engine<L> {
         at: &Location,
         options: &Options,
     ) -> Result<(), Error> {
+        let wire = Self::drop_damaged(wire, at.name()).await?;
         match Self::left_at(wire, at, options).await {
             Ok(this) => this.delete().await.map(drop),
             Err((mut wire, Error::Remains { name })) => delete_remains(&mut wire, &name).await,
             Err((_, error)) => Err(error),
         }
+    }
+
+    /// Takes away a record and a twin that were cut or changed: what is left of the
+    /// filter is then found as if they had gone.
+    async fn drop_damaged(mut wire: Wire<L>, name: &str) -> Result<Wire<L>, Error> {
+        for key in [name.to_owned(), twin(name)] {
+            let bytes = read_start(&mut wire, &key, LEN + 1).await?;
+            if Record::is_damaged(&bytes) {
+                let command = command!("EVAL", DROP_DAMAGED, 1, &key, bytes);
+                wire.ask_one("deleting the filter", slot(&key), command)
+                    .await?;
+            }
+        }
+        Ok(wire)
     }
 
     /// The filter of this name, or what is left of it, without its bodies; an
@@ -270,10 +297,19 @@ impl<L: Link> Engine<L> {
         let decode = Record::decode_without_key;
         let name = at.name();
         let mut found = read_record(&mut wire, at, decode).await;
+        if let Err(Error::Corrupt { .. }) = found {
+            found = match read_start(&mut wire, name, LEN + 1).await {
+                Ok(bytes) if Record::is_damaged(&bytes) => {
+                    Err(Error::Remains { name: name.into() })
+                }
+                Ok(_) => found,
+                Err(error) => Err(error),
+            };
+        }
         if let Err(Error::Remains { .. }) = found {
             // Its record has gone. Its twin?
             found = match read_start(&mut wire, &twin(name), LEN + 1).await {
-                Ok(bytes) if bytes.is_empty() => found,
+                Ok(bytes) if bytes.is_empty() || Record::is_damaged(&bytes) => found,
                 Ok(bytes) => decode(&twin(name), &bytes),
                 Err(error) => Err(error),
             };
@@ -301,10 +337,16 @@ impl<L: Link> Engine<L> {
             let chunks = self.remains(lines, generation).await?;
             for last in chunks.rchunks(TOGETHER) {
                 if self.kind() == Kind::Window {
-                    self.drop_strings(ACTION, last, false).await?;
-                } else {
-                    unlink_chunks(&mut self.wire, last).await?;
+                    match self.drop_strings(ACTION, last, false).await {
+                        // Something of another type; its strings end by themselves.
+                        Err(error) if is_wrong_type(&error) => {}
+                        dropped => {
+                            dropped?;
+                            continue;
+                        }
+                    }
                 }
+                unlink_chunks(&mut self.wire, last).await?;
             }
         }
         // One by one: while a slot moves, its keys are not all at one node.

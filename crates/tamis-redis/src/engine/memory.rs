@@ -62,7 +62,9 @@ pub(super) struct Memory {
     /// The connections there were when the recent keys were last found.
     connections: u64,
     /// How often the filter had been cleared then.
-    cleared: Option<u64>,
+    pub(super) cleared: Option<u64>,
+    /// New keys that we have added and not counted in the hash yet.
+    pub(super) uncounted: u64,
     /// What showed that keys are gone.
     lost: Option<String>,
     /// When we last wrote down the time.
@@ -216,7 +218,13 @@ impl<L: Link> Engine<L> {
         let request = self.testify(number(&answer).unwrap_or(0), "accept");
         self.wire.ask("accepting the loss", vec![request]).await?;
         self.forget_versions().await?;
-        self.expire_witness().await
+        self.expire_witness().await?;
+        self.close_layers().await?;
+        if let Some(counted) = self.counted_keys().await? {
+            let (there, _) = self.estimate(counted).await?;
+            self.set_counted(counted.min(there as u64)).await?;
+        }
+        Ok(())
     }
 
     /// If we had to connect anew, whether the keys are still there that we have
@@ -249,6 +257,21 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
+    /// Someone has cleared the filter: what we remember is from before that.
+    pub(super) async fn forget_cleared(&mut self) {
+        self.memory.recent.clear();
+        // If it can't be known now, then another time.
+        let _ = self.is_cleared().await;
+    }
+
+    /// Leaves what is ours alone to the one that this was copied from.
+    pub(super) const fn forget_room(&mut self) {
+        self.memory.uncounted = 0;
+        if let Some(growth) = &mut self.growth {
+            growth.forget_room();
+        }
+    }
+
     /// Whether someone has cleared the filter since we last looked.
     async fn is_cleared(&mut self) -> Result<bool, Error> {
         let command = command!("HGET", self.state_key(), "cleared");
@@ -273,6 +296,7 @@ impl<L: Link> Engine<L> {
         }
         if cleared {
             self.memory.recent.clear();
+            self.memory.uncounted = 0;
             self.is_cleared().await?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Which parts of a filter are there: nothing is made of the numbers in a
 //! record before they were compared with what lies on the servers.
 
+use super::reading::is_wrong_type;
 use super::{Engine, cells_of};
 use crate::Error;
 use crate::body::{Body, Cells, foot, read_foot};
@@ -46,9 +47,31 @@ impl<L: Link> Engine<L> {
     /// The feet of chunks, of those that are there and whole.
     pub(super) async fn feet(&mut self, chunks: &[Chunk]) -> Result<Vec<Option<Foot>>, Error> {
         let requests = chunks.iter().map(read_foot).collect();
-        let answers = self.wire.ask("looking for the filter", requests).await?;
+        let answers = match self.wire.ask("looking for the filter", requests).await {
+            Err(error) if is_wrong_type(&error) => {
+                return Err(self.other_type(chunks).await.unwrap_or(error));
+            }
+            answers => answers?,
+        };
         let feet = answers.iter().map(|answer| foot(answer.first()?));
         Ok(feet.collect())
+    }
+
+    /// The error that names the chunk which is not a string.
+    async fn other_type(&mut self, chunks: &[Chunk]) -> Option<Error> {
+        let ask = |chunk: &Chunk| Request::new(chunk.slot, &[command!("TYPE", &chunk.key)]);
+        let requests = chunks.iter().map(ask).collect();
+        let answers = self.wire.ask("looking for the filter", requests).await;
+        let mut found = chunks.iter().zip(answers.ok()?);
+        found.find_map(|(chunk, answer)| match &answer[..] {
+            [Value::SimpleString(kind)] if kind != "string" && kind != "none" => {
+                Some(Error::Corrupt {
+                    key: chunk.key.clone(),
+                    reason: format!("expected a Redis string, got a {kind}; its keys are lost"),
+                })
+            }
+            _ => None,
+        })
     }
 
     /// What is left of a body, whole or not, from its beginning on until there

@@ -5,7 +5,7 @@ use super::fill::is_overfull;
 use super::reading::{is_wrong_type, number, read_start, seconds_now};
 use crate::chunks::slot;
 use crate::link::Link;
-use crate::record::{LEN, Record, Stage, twin, witness};
+use crate::record::{LEN, MAGIC, Record, Stage, twin, witness};
 use crate::request::Request;
 use crate::survey::{Condition, Found, Node, Orphan, Share, Survey};
 use crate::wire::Wire;
@@ -113,8 +113,12 @@ pub(crate) async fn survey<L: Link>(
     options: &Options,
 ) -> Result<Survey, Error> {
     let mut wire = Wire::new(link, options).await?;
-    let nodes = nodes(&mut wire).await?;
-    let walk = walk(&mut wire).await?;
+    let mut nodes = nodes(&mut wire).await?;
+    if nodes.iter().any(|node| node.unreachable.is_some()) {
+        // It had its time.
+        wire.lose_patience();
+    }
+    let walk = walk(&mut wire, &mut nodes).await?;
     let mut survey = Survey {
         servers: servers.clone(),
         filters: Vec::new(),
@@ -129,8 +133,12 @@ pub(crate) async fn survey<L: Link>(
     for name in names.collect::<BTreeSet<_>>() {
         // Read after the walk: whatever has an owner has had it before it was
         // there to be seen.
-        let (again, found, claim) = look_at(wire, name, options, &walk).await?;
+        let (again, looked) = look_at(wire, name, options, &walk).await;
         wire = again;
+        let (found, claim) = looked.unwrap_or_else(|error| {
+            let found = Found::new(name, condition_of(&error));
+            (Some(found), Claim::All)
+        });
         survey.filters.extend(found);
         let parts = walk
             .parts
@@ -155,9 +163,10 @@ pub(crate) async fn collect<L: Link>(
         let Role::Part(name, generation) = Role::of(&orphan.key) else {
             continue;
         };
-        let (again, _, claim) = look_at(wire, &name, options, &Walk::default()).await?;
+        let (again, looked) = look_at(wire, &name, options, &Walk::default()).await;
         wire = again;
-        if claim.has(generation) {
+        // Whose filter can't be looked at may still have its part.
+        if looked.map_or(true, |(_, claim)| claim.has(generation)) {
             continue;
         }
         let command = command!("EVAL", COLLECT, 1, &orphan.key, idle.as_secs());
@@ -169,43 +178,79 @@ pub(crate) async fn collect<L: Link>(
     Ok(collected)
 }
 
-/// The nodes that have slots. What the user may not ask is not known.
+/// What a filter is that could not be read.
+fn condition_of(error: &Error) -> Condition {
+    let reason = error.to_string();
+    match error {
+        error if is_io(error) => Condition::Unreachable(reason),
+        _ => Condition::Damaged(reason),
+    }
+}
+
+/// Whether nobody answered.
+fn is_io(error: &Error) -> bool {
+    matches!(error, Error::Server { source, .. } if source.is_io_error())
+}
+
+/// The nodes that have slots. What the user may not ask is not known. An error if
+/// none of them answers.
 pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Error> {
     let mut nodes = Vec::new();
-    for (address, slot) in wire.link.masters() {
-        let mut info = String::new();
-        for section in ["server", "memory", "replication"] {
-            let command = command!("INFO", section);
-            let answer = wire
-                .ask_one("asking about the servers", slot, command)
-                .await;
-            match answer {
-                Err(error) if is_refusal(&error) => {}
-                answer => info += &read::<String>("INFO", answer?)?,
+    let (masters, mut silent) = (wire.link.masters(), None);
+    for (address, slot) in &masters {
+        let address = address.to_string();
+        nodes.push(match ask_node(wire, *slot).await {
+            Ok(info) => Node::of_info(&address, &info),
+            Err(error) => {
+                let reason = error.to_string();
+                silent = Some(error);
+                Node::silent(address, reason)
             }
-        }
-        nodes.push(Node::of_info(&address.to_string(), &info));
+        });
     }
-    Ok(nodes)
+    match silent {
+        Some(error) if nodes.iter().all(|node| node.unreachable.is_some()) => Err(error),
+        _ => Ok(nodes),
+    }
+}
+
+async fn ask_node<L: Link>(wire: &mut Wire<L>, slot: u16) -> Result<String, Error> {
+    let mut info = String::new();
+    for section in ["server", "memory", "replication"] {
+        let command = command!("INFO", section);
+        let answer = wire
+            .ask_one("asking about the servers", slot, command)
+            .await;
+        match answer {
+            Err(error) if is_refusal(&error) => {}
+            answer => info += &read::<String>("INFO", answer?)?,
+        }
+    }
+    Ok(info)
 }
 
 fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Server { source, .. } if source.code() == Some("NOPERM"))
 }
 
-async fn walk<L: Link>(wire: &mut Wire<L>) -> Result<Walk, Error> {
+/// Looks at the keys of all nodes that answer.
+async fn walk<L: Link>(wire: &mut Wire<L>, nodes: &mut Vec<Node>) -> Result<Walk, Error> {
     let mut walk = Walk::default();
-    for (_, node) in wire.link.masters() {
-        for kind in ["string", "hash"] {
-            let mut cursor = String::from("0");
-            loop {
-                let (next, keys) = scan_page(wire, node, kind, &cursor).await?;
-                walk.take_in(wire, kind, keys).await?;
-                if next == "0" {
-                    break;
+    for (address, slot) in wire.link.masters() {
+        let address = address.to_string();
+        let known = nodes.iter().position(|node| node.address == address);
+        if known.is_some_and(|known| nodes[known].unreachable.is_some()) {
+            continue;
+        }
+        match walk.visit(wire, slot).await {
+            Err(error) if nodes.len() > 1 && is_io(&error) => {
+                let silent = Node::silent(address, error.to_string());
+                match known {
+                    Some(known) => nodes[known] = silent,
+                    None => nodes.push(silent),
                 }
-                cursor = next;
             }
+            visited => visited?,
         }
     }
     Ok(walk)
@@ -250,6 +295,22 @@ pub(super) async fn scan<L: Link>(
 }
 
 impl Walk {
+    /// Takes in a node's keys.
+    async fn visit<L: Link>(&mut self, wire: &mut Wire<L>, slot: u16) -> Result<(), Error> {
+        for kind in ["string", "hash"] {
+            let mut cursor = String::from("0");
+            loop {
+                let (next, keys) = scan_page(wire, slot, kind, &cursor).await?;
+                self.take_in(wire, kind, keys).await?;
+                if next == "0" {
+                    break;
+                }
+                cursor = next;
+            }
+        }
+        Ok(())
+    }
+
     async fn take_in<L: Link>(
         &mut self,
         wire: &mut Wire<L>,
@@ -290,81 +351,107 @@ impl Walk {
     }
 }
 
-/// What there is of this name, and what it accounts for.
+/// What there is of a name, and what it accounts for.
+type Looked = (Option<Found>, Claim);
+
+/// Looks at what there is of this name.
 async fn look_at<L: Link>(
     mut wire: Wire<L>,
     name: &str,
     options: &Options,
     walk: &Walk,
-) -> Result<(Wire<L>, Option<Found>, Claim), Error> {
-    let mut remains = false;
-    let mut bytes = read_start(&mut wire, name, LEN + 1).await?;
-    // Perhaps its record has gone, but not its twin or its witness.
-    for other in [twin(name), witness(name)] {
-        if !bytes.starts_with(crate::record::MAGIC) {
-            bytes = read_start(&mut wire, &other, LEN).await?;
-            remains = true;
-        }
-    }
-    if !bytes.starts_with(crate::record::MAGIC) {
-        return Ok((wire, None, Claim::Of(BTreeSet::new())));
+) -> (Wire<L>, Result<Looked, Error>) {
+    let (bytes, remains) = match read_copies(&mut wire, name).await {
+        Ok(read) => read,
+        Err(error) => return (wire, Err(error)),
+    };
+    if !bytes.starts_with(MAGIC) {
+        return (wire, Ok((None, Claim::Of(BTreeSet::new()))));
     }
     let record = match Record::decode_without_key(name, &bytes) {
         Ok(record) => record,
         Err(error) => {
             let found = Found::new(name, Condition::Unreadable(error.to_string()));
-            return Ok((wire, Some(found), Claim::All));
+            return (wire, Ok((Some(found), Claim::All)));
         }
     };
     let mut engine = Engine::around(wire, options, name.to_owned(), record);
-    let generations: BTreeSet<u64> = (engine.all_generations().await?.into_iter())
-        .map(|(_, generation)| generation)
-        .collect();
-    let condition = match engine.record.state {
-        _ if remains => Condition::Remains,
-        Stage::Creating => Condition::Creating,
-        Stage::Deleting => Condition::Deleting,
-        Stage::Ready => Condition::Whole,
-    };
-    let mut found = Found {
-        kind: Some(engine.kind()),
-        generation: engine.record.generation,
-        rate: engine.rate(),
-        ..Found::new(name, condition)
-    };
-    if found.condition == Condition::Whole {
-        match engine.count().await {
-            Ok((keys, rate)) => {
-                (found.keys, found.rate_now) = (Some(keys), Some(rate));
-                if is_overfull(keys, engine.most_keys()) {
-                    found.condition = Condition::Overfull;
-                }
-            }
-            Err(error @ (Error::MissingChunk { .. } | Error::Corrupt { .. })) => {
-                found.condition = Condition::Damaged(error.to_string());
-            }
-            // Deleted while we looked.
-            Err(Error::Gone { .. }) => {}
-            Err(error) => return Err(error),
+    let looked = engine.describe(remains, walk).await;
+    (engine.wire, Ok(looked))
+}
+
+/// The record of this name, and whether only a copy of it is left.
+async fn read_copies<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(Vec<u8>, bool), Error> {
+    let mut remains = false;
+    let mut bytes = read_start(wire, name, LEN + 1).await?;
+    // Perhaps its record has gone, but not its twin or its witness.
+    for other in [twin(name), witness(name)] {
+        if !bytes.starts_with(MAGIC) {
+            bytes = read_start(wire, &other, LEN).await?;
+            remains = true;
         }
     }
-    found.capacity = engine.header.capacity();
-    found.last_write = engine.last_write().await?;
-    let Engine { mut wire, home, .. } = engine;
-    let left = wire.ask_one("asking the filter's time to live", home, pttl(name));
-    if let Value::Int(left @ 0..) = left.await? {
-        found.time_to_live = Some(Duration::from_millis(left as u64));
+    Ok((bytes, remains))
+}
+
+/// What was read, or nothing if it could not be: the first reason is the filter's
+/// condition.
+fn keep<T: Default>(read: Result<T, Error>, found: &mut Found) -> T {
+    match read {
+        Ok(value) => value,
+        // Deleted while we looked.
+        Err(Error::Gone { .. }) => T::default(),
+        Err(error) => {
+            if matches!(found.condition, Condition::Whole | Condition::Overfull) {
+                found.condition = condition_of(&error);
+            }
+            T::default()
+        }
     }
-    let keys = walk.parts_of(name, &generations);
-    found.shares = shares(&mut wire, &keys).await?;
-    let claim = match engine.record.state {
-        Stage::Creating if !remains => Claim::All,
-        _ => Claim::Of(generations),
-    };
-    Ok((wire, Some(found), claim))
 }
 
 impl<L: Link> Engine<L> {
+    /// Describes this filter, of which perhaps only a copy of its record is left.
+    async fn describe(&mut self, remains: bool, walk: &Walk) -> Looked {
+        let condition = match self.record.state {
+            _ if remains => Condition::Remains,
+            Stage::Creating => Condition::Creating,
+            Stage::Deleting => Condition::Deleting,
+            Stage::Ready => Condition::Whole,
+        };
+        let mut found = Found {
+            kind: Some(self.kind()),
+            generation: self.record.generation,
+            rate: self.rate(),
+            ..Found::new(&self.name, condition)
+        };
+        if found.condition == Condition::Whole
+            && let Some((keys, rate)) = keep(self.count().await.map(Some), &mut found)
+        {
+            (found.keys, found.rate_now) = (Some(keys), Some(rate));
+            if is_overfull(keys, self.most_keys()) {
+                found.condition = Condition::Overfull;
+            }
+        }
+        found.capacity = self.header.capacity();
+        found.last_write = keep(self.last_write().await, &mut found);
+        let left = self.ask_home("asking the filter's time to live", pttl(&self.name));
+        if let Some(Value::Int(left @ 0..)) = keep(left.await.map(Some), &mut found) {
+            found.time_to_live = Some(Duration::from_millis(left as u64));
+        }
+        let generations = keep(self.all_generations().await.map(Some), &mut found);
+        let generations = generations.map(|all| -> BTreeSet<u64> {
+            all.into_iter().map(|(_, generation)| generation).collect()
+        });
+        let keys = walk.parts_of(&self.name, &generations.clone().unwrap_or_default());
+        found.shares = keep(shares(&mut self.wire, &keys).await, &mut found);
+        let claim = match generations {
+            Some(known) if remains || self.record.state != Stage::Creating => Claim::Of(known),
+            _ => Claim::All,
+        };
+        (Some(found), claim)
+    }
+
     async fn count(&mut self) -> Result<(u64, f64), Error> {
         self.find_bodies().await?;
         Ok((self.keys().await?.get(), self.rate_now().await?))

@@ -291,7 +291,7 @@ impl<L: Link> Module<L> {
     }
 
     async fn download_cuckoo(&mut self) -> Result<AnyFilter, Error> {
-        let command = command!("EVAL", DUMP_AT_ONCE, 1, &self.key.name);
+        let command = command!("EVAL_RO", DUMP_AT_ONCE, 1, &self.key.name);
         let chunks: Vec<Vec<u8>> = self.ask_all("reading the filter", command).await?;
         let Some((first, rest)) = chunks.split_first() else {
             return Err(self.cut_short());

@@ -7,6 +7,7 @@ mod common;
 mod example;
 
 mod asynchronous;
+mod broken;
 mod confirmed;
 mod connections;
 mod counting;
@@ -25,6 +26,7 @@ mod lifetime;
 mod loss;
 mod operators;
 mod resharding;
+mod restored;
 mod rollback;
 mod sentinel;
 mod signals;

@@ -224,3 +224,71 @@ fn a_user_who_may_not_ask() {
     let mut filter = RedisFilter::open(&location(&text), &once()).unwrap();
     assert!(!filter.contains("x").unwrap());
 }
+
+/// A writable replica confirms keys that its master never gets.
+#[test]
+fn a_writable_replica() {
+    let followed = Followed::start();
+    let growing = Plan::one_line(Kind::Growing, 10_000, 0.01).unwrap();
+    for (name, plan) in [("seen", plan(10_000, 0.01)), ("more", growing)] {
+        let (mut filter, _) = pair(&at(&followed.master, name), &plan);
+        insert(&mut filter, &keys(0..1_000));
+    }
+    followed.until_in_step();
+    let set = ["CONFIG", "SET", "replica-read-only", "no"];
+    followed.replica.cli(&set);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let is_refused = |error: Error| {
+        let text = error.to_string();
+        assert!(text.contains("replica of"), "{text}");
+        assert!(text.contains("write to the master"), "{text}");
+    };
+    let size = followed.replica.cli(&["DBSIZE"]);
+    for name in ["seen", "more"] {
+        let place = at(&followed.replica, name);
+        for options in [once(), once().allow_stale()] {
+            let mut filter = RedisFilter::open(&place, &options).unwrap();
+            is_refused(filter.insert("new").unwrap_err());
+            is_refused(filter.clear().unwrap_err());
+            is_refused(filter.expire_in(Duration::from_secs(9)).unwrap_err());
+            is_refused(filter.delete().unwrap_err());
+            let opened = runtime.block_on(aio::RedisFilter::open(&place, &options));
+            let mut filter = opened.unwrap();
+            is_refused(runtime.block_on(filter.insert("new")).unwrap_err());
+            assert!(!runtime.block_on(filter.contains("new")).unwrap());
+        }
+    }
+    let elsewhere = at(&followed.replica, "other");
+    let made = RedisFilter::create(&elsewhere, &plan(100, 0.01), Hasher::default(), &once());
+    is_refused(made.err().unwrap());
+    assert_eq!(followed.replica.cli(&["DBSIZE"]), size);
+
+    // Reading is as before, and whoever insists may write.
+    let mut filter = RedisFilter::open(&followed.at(), &once()).unwrap();
+    assert!(all(&contains(&mut filter, &keys(0..1_000))));
+    filter.verify().unwrap();
+    filter.download().unwrap();
+    let insistent = once().allow_replica_writes();
+    let mut filter = RedisFilter::open(&followed.at(), &insistent).unwrap();
+    assert!(filter.insert("new").unwrap());
+}
+
+/// A master that becomes a writable replica keeps its clients.
+#[test]
+fn a_master_that_becomes_a_writable_replica() {
+    let master = Server::start(&[]);
+    let server = Server::start(&["replica-read-only no"]);
+    let place = at(&server, "seen");
+    let mut filter =
+        RedisFilter::create(&place, &plan(10_000, 0.01), Hasher::default(), &once()).unwrap();
+    insert(&mut filter, &keys(0..100));
+    drop(pair(&at(&master, "seen"), &plan(10_000, 0.01)));
+    server.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
+    // A role is believed for a second.
+    let mut next = 0;
+    until("the role to be asked for", Duration::from_secs(60), || {
+        next += 1;
+        let text = filter.insert(format!("late {next}"));
+        matches!(text, Err(error) if error.to_string().contains("write to the master"))
+    });
+}

@@ -1,5 +1,6 @@
 //! What lies on the servers, as Prometheus reads it.
 
+use crate::human;
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 use tamis_redis::{Found, Node, Survey};
@@ -78,6 +79,9 @@ fn tell_nodes(nodes: &[Node], page: &mut Page) {
             .filter_map(|node| Some((label("server", &node.address), value(node)?)));
         page.gauge(name, help, samples);
     };
+    each("tamis_server_up", "Whether it can be asked.", &|node| {
+        Some(f64::from(node.unreachable.is_none()))
+    });
     // What the user may not ask is not known.
     each("tamis_server_used_bytes", "Memory in use.", &|node| {
         (!node.version.is_empty()).then_some(node.used as f64)
@@ -133,9 +137,11 @@ impl Page {
     }
 }
 
+/// Of all escapes, Prometheus knows three alone.
 fn label(name: &str, value: &(impl Display + ?Sized)) -> String {
     let value = value.to_string();
-    let escaped = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let printable = human::printable(&value);
+    let escaped = printable.replace('\\', "\\\\").replace('"', "\\\"");
     format!("{name}=\"{}\"", escaped.replace('\n', "\\n"))
 }
 
@@ -146,5 +152,6 @@ mod tests {
     #[test]
     fn labels_are_escaped() {
         assert_eq!(label("filter", "a\"b\\c\nd"), r#"filter="a\"b\\c\nd""#);
+        assert_eq!(label("filter", "\x1b\r\t"), "filter=\"\\\\u001b\\\\r\t\"");
     }
 }
