@@ -472,7 +472,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 Some((Found::Foreign(format), _)) => {
                     return anyhow!("{path} is a {format} filter: {FOREIGN}");
                 }
-                Some((Found::Unknown, what)) => {
+                Some((Found::Unknown | Found::Known(_) | Found::Data(_), what)) => {
                     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
                     return anyhow!(
                         "{path} is {what}, not a Tamis filter\nhint: if it is another system's filter, \
