@@ -161,7 +161,7 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
 /// Says why a filter could not be put into a file.
 pub(crate) fn saving(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     move |error| match (&error, missing_folder(path)) {
-        (tamis::Error::Io { .. }, None) => output::creating(path, error),
+        (tamis::Error::Io { .. }, None) => present::creating(path, error),
         _ => named(path)(error),
     }
 }
