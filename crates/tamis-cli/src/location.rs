@@ -185,7 +185,7 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
 /// Says why a filter could not be put into a file.
 pub(crate) fn saving(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     move |error| match (&error, missing_folder(path)) {
-        (tamis::Error::Io { .. }, None) => output::creating(path, error),
+        (tamis::Error::Io { .. }, None) => present::creating(path, error),
         _ => named(path)(error),
     }
 }
@@ -497,7 +497,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                 Some((Found::Foreign(format), _)) => {
                     return anyhow!("{path} is a {format} filter: {FOREIGN}");
                 }
-                Some((Found::Unknown, what)) => {
+                Some((Found::Unknown | Found::Known(_) | Found::Data(_), what)) => {
                     let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
                     return anyhow!(
                         "{path} is {what}, not a Tamis filter\nhint: if it is another system's filter, \

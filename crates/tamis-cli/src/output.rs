@@ -2,7 +2,7 @@
 
 use crate::present::{self, Written};
 use crate::{human, stdout};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -100,7 +100,7 @@ impl Sink {
             _ => {
                 let existing = present::check(path, force, written)?;
                 let file = Replacement::begin(path, existing);
-                let mut file = file.map_err(|error| creating(path, error))?;
+                let mut file = file.map_err(|error| present::creating(path, error))?;
                 let to = file.file().try_clone().with_context(opening)?;
                 (Some(file), to)
             }
@@ -160,7 +160,7 @@ impl Sink {
                     if let Some(file) = file.filter(|_| !self.empty) {
                         keep(file, "output")?;
                     }
-                    return Err(creating(&meant, error));
+                    return Err(present::creating(&meant, error));
                 }
             }
             Some(_) if self.empty => {}
@@ -248,23 +248,6 @@ impl Encoder {
             Self::Bzip2(w) => w.finish().map(drop),
             Self::Xz(w) => w.finish().map(drop),
         }
-    }
-}
-
-/// Why a file could not be created or replaced. The name under which it was to be written first says nothing to users.
-pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
-    let name = path.display();
-    match &error {
-        tamis::Error::Io { source, .. } => match source.kind() {
-            // Another program has just made it.
-            io::ErrorKind::AlreadyExists => anyhow!("{name} already exists"),
-            // What the system refused; what we refuse is said as it is.
-            kind if kind != io::ErrorKind::InvalidInput && source.get_ref().is_some() => {
-                anyhow!("{name}: no file can be made in its folder: {kind}")
-            }
-            _ => error.into(),
-        },
-        _ => error.into(),
     }
 }
 

@@ -3,12 +3,12 @@
 //! `--force` is for results that can be made again: a filter, an index, an earlier output of the same command. Every
 //! command that takes it asks here, so that none of them destroys a list of keys or anybody else's data.
 
-use crate::foreign;
-use crate::{human, output};
-use anyhow::{Result, bail};
+use crate::human;
+use anyhow::{Result, anyhow, bail};
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
+use tamis::file::open_regular;
 use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
 use tamis_formats::{Bytes, Error, Format, Hint};
@@ -72,7 +72,7 @@ pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existi
             path.display()
         );
     }
-    Replacement::check(path, existing).map_err(|error| output::creating(path, error))?;
+    Replacement::check(path, existing).map_err(|error| creating(path, error))?;
     Ok(existing)
 }
 
@@ -91,6 +91,23 @@ pub(crate) fn refuse_others(path: &Path, written: Written) -> Result<bool> {
         );
     }
     Ok(true)
+}
+
+/// Why a file could not be created or replaced. The name under which it was to be written first says nothing to users.
+pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
+    let name = path.display();
+    match &error {
+        tamis::Error::Io { source, .. } => match source.kind() {
+            // Another program has just made it.
+            io::ErrorKind::AlreadyExists => anyhow!("{name} already exists"),
+            // What the system refused; what we refuse is said as it is.
+            kind if kind != io::ErrorKind::InvalidInput && source.get_ref().is_some() => {
+                anyhow!("{name}: no file can be made in its folder: {kind}")
+            }
+            _ => error.into(),
+        },
+        _ => error.into(),
+    }
 }
 
 /// What a file is that should be a filter, and its size: `text (315 kB)`.
@@ -131,7 +148,7 @@ impl Found {
     }
 
     fn look(path: &Path, format: Option<Format>) -> Option<Self> {
-        let file = foreign::regular(path).ok()?;
+        let file = open_regular(path, false).ok()?;
         let mut head = Vec::new();
         (&file).take(HEAD).read_to_end(&mut head).ok()?;
         if head.is_empty() {

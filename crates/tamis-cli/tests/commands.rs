@@ -531,7 +531,7 @@ fn a_file_that_is_no_filter_is_named_however_short_its_name() {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(
-            ran.err.starts_with("tamis: f: not a valid"),
+            ran.err.starts_with("tamis: f is text (5 B), not a filter"),
             "{line}: {}",
             ran.err
         );

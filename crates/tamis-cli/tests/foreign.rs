@@ -706,7 +706,7 @@ fn unpacking_is_bounded() {
 #[test]
 fn the_hint_lists_the_formats() {
     let sandbox = Sandbox::new();
-    sandbox.write("f", "no filter at all\n".repeat(100));
+    sandbox.write("f", "no filter at all\0".repeat(100));
     let refused = sandbox.feed("check f", "key\n");
     fails(
         &refused,

@@ -439,9 +439,9 @@ pub(crate) fn write_with(
     existing: Existing,
     write: impl FnOnce(&mut File) -> std::io::Result<()>,
 ) -> Result<()> {
-    let mut file = Replacement::begin(path, existing).map_err(|e| output::creating(path, e))?;
+    let mut file = Replacement::begin(path, existing).map_err(|e| present::creating(path, e))?;
     write(file.file()).with_context(|| format!("writing {}", path.display()))?;
-    file.place().map_err(|e| output::creating(path, e))?;
+    file.place().map_err(|e| present::creating(path, e))?;
     Ok(())
 }
 

@@ -94,9 +94,13 @@ fn garbage_and_other_things_are_no_filters() {
     sandbox.write("text", "these are\nlines of text\n".repeat(100));
     sandbox.write("zeros", [0; 4096]);
     sandbox.write("empty", "");
-    for name in ["text", "zeros", "empty"] {
+    for (name, said) in [
+        ("text", "text is text (2.40 kB), not a filter"),
+        ("zeros", "--format"),
+        ("empty", "empty is empty, not a filter"),
+    ] {
         let ran = sandbox.feed(&format!("check {name}"), "x\n");
-        fails(&ran, &[name, "--format"]);
+        fails(&ran, &[name, said]);
     }
     fails(&sandbox.run("info ."), &["directory"]);
     fails(&sandbox.run("info --format guava ."), &["regular file"]);

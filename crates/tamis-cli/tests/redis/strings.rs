@@ -190,7 +190,7 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
     let numbers = "0\n7\n-1\n123456789\n";
     // As Java computes them: i * (size - 1) & (h ^ h >>> 16) of Integer.hashCode, which is the number.
     let size = 1i32 << 20;
-    let mut array = vec![0u8; 4 * size as usize / 8];
+    let mut array = vec![0u8; 3 * size as usize / 8];
     for number in numbers.lines().map(|line| line.parse::<i32>().unwrap()) {
         let hash = number ^ ((number as u32) >> 16) as i32;
         for factor in [1, 2, 3] {

@@ -118,14 +118,22 @@ impl Wrong {
     }
 }
 
-/// Of a rate on its way from one to the other: it grows by a power of the number of keys, so the mean is the logarithmic
-/// one.
+/// Of a rate on its way from one to the other. A low one grows by a power of the number of keys; of a high one, what is left
+/// to 1 shrinks by a share with every key. The mean of what does so is the logarithmic one.
 fn mean(first: f64, last: f64) -> f64 {
-    let ratio = last / first;
-    if first > 0.0 && last > 0.0 && (ratio - 1.0).abs() > 1e-6 {
-        (last - first) / ratio.ln()
+    if first + last > 1.0 {
+        1.0 - logarithmic_mean(1.0 - first, 1.0 - last)
     } else {
-        (first + last) / 2.0
+        logarithmic_mean(first, last)
+    }
+}
+
+fn logarithmic_mean(a: f64, b: f64) -> f64 {
+    let ratio = b / a;
+    if a > 0.0 && b > 0.0 && (ratio - 1.0).abs() > 1e-6 {
+        (b - a) / ratio.ln()
+    } else {
+        (a + b) / 2.0
     }
 }
 
