@@ -1,7 +1,7 @@
 //! Where the servers keep a filter: as plain strings that the client works on,
 //! or in a module. What has the name is looked at once.
 
-use crate::engine::{Engine, check_kind};
+use crate::engine::{Engine, check_kind, not_copied};
 use crate::link::Link;
 use crate::module::{Found, Module, look, takes};
 use crate::wire::Wire;
@@ -34,6 +34,7 @@ impl<B: Body> Source<'_, B> {
     fn header<L: Link>(&self) -> Result<Header, Error> {
         let header = match self {
             Self::Plan(plan, hasher) => Engine::<L>::header_of(plan, *hasher)?.0,
+            Self::Copy(filter) if filter.kind() == Kind::Window => return Err(not_copied()),
             Self::Copy(filter) => filter.header(),
         };
         check_kind(&header).map(|()| header)

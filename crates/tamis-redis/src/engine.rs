@@ -20,6 +20,7 @@ mod watch;
 mod window;
 
 pub(crate) use life::dangers;
+pub(crate) use periods::not_copied;
 
 use crate::body::{Body, Cells};
 use crate::chunks::{Chunk, Foot, slot};

@@ -259,11 +259,11 @@ async_methods! {
 
     /// [`insert`](Self::insert) at a moment, which only a window heeds: whether the
     /// key was not seen in the window that ends then. Without one, the window
-    /// takes this machine's clock.
+    /// takes the server's clock.
     ///
-    /// A moment more than a generation and a minute ahead of the server's clock
-    /// does not move the window, and one that the window has passed is reported as
-    /// new and not kept: see [`Stats`].
+    /// A moment more than a generation ahead of the server's clock does not move
+    /// the window, and one that the window has passed is reported as new and not
+    /// kept: see [`Stats`].
     async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
         with_keys_at!(self, insert_hashes_at, insert_many, &[key], at, &mut answer)?;
@@ -360,7 +360,7 @@ async_methods! {
     }
 
     /// The generations of a window that are remembered, newest first. Their keys
-    /// are estimated: the servers count all bits.
+    /// are counted, in a large window in a part of it.
     async fn generations(&mut self) -> Result<Vec<Generation>, Error> {
         self.backend.by_hash()?.generations().await
     }

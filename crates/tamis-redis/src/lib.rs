@@ -43,9 +43,9 @@
 //! random number, the generation, which is part of every chunk's name: leftovers
 //! of a deleted filter can't be mistaken for parts of another.
 //!
-//! A window has such strings for each of its generations, which expire by
-//! themselves, and for each chunk a ledger that lists them. They share a slot, so
-//! that a script looks at all of them in one step.
+//! A window's strings have buckets of fingerprints instead, each with the
+//! generation that its key was seen in. A chunk whose buckets are full gets further
+//! strings in its slot, so that a script changes all of them in one step.
 //!
 //! # What is promised
 //!
@@ -54,8 +54,8 @@
 //!   answer: every command checks the mark. Set `maxmemory-policy noeviction`.
 //! - **Of many workers that add a new key, exactly one gets the answer "new"**:
 //!   all bits of a key are in one line and are set by one atomic command, a
-//!   growing filter closes a layer before it starts the next, and a window asks
-//!   all generations in the step that adds to one. In filters that
+//!   growing filter closes a layer before it starts the next, and a window
+//!   changes a slot only if it is what it was when it was chosen. In filters that
 //!   were uploaded with several lines per key, more than one worker may get
 //!   "new", but never none.
 //! - **No answer means not done.** When connections break, nodes go down or slots

@@ -276,7 +276,7 @@ impl Sliding {
 }
 
 /// The head of a string.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) newest: Option<i64>,
     /// How many strings are behind it.

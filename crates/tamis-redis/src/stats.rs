@@ -29,7 +29,7 @@ pub struct Stats {
     /// new, and not added.
     pub too_old_keys: u64,
     /// Keys of a window that came with a time that the server's clock does not know yet,
-    /// more than a generation and a minute ahead: they were taken as of the
+    /// more than a generation ahead: they were taken as of the
     /// newest generation.
     pub future_keys: u64,
 }

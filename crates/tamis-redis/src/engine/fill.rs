@@ -28,7 +28,7 @@ impl Fill {
 
 /// Whether so many keys, by an estimate, are more than there should be.
 pub(super) const fn is_overfull(keys: u64, capacity: u64) -> bool {
-    keys > capacity + capacity / 50
+    keys > capacity.saturating_add(capacity / 50)
 }
 
 impl<L: Link> Engine<L> {

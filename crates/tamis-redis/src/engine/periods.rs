@@ -19,18 +19,18 @@ const SAMPLE_CHUNKS: usize = 64;
 
 /// Forgets the strings of a chunk, or all that they hold; or returns how many
 /// there are, if these are not all. The version of a chunk never goes back.
-const DROP: &str = "#!lua flags=allow-oom
-local call, len = redis.call, tonumber(ARGV[2])
-if call('STRLEN', KEYS[1]) == len + 10 then
+const DROP: &str = r"#!lua flags=allow-oom
+local call, whole = redis.call, redis.call('GETRANGE', KEYS[1], -1, -1) == '\165'
+if whole then
   local strings = string.byte(call('GETRANGE', KEYS[1], 7, 7)) + 1
   if strings > #KEYS then return strings end
 end
 for i = 2, #KEYS do call('UNLINK', KEYS[i]) end
 if ARGV[1] == 'drop' then
   call('UNLINK', KEYS[1])
-elseif call('STRLEN', KEYS[1]) == len + 10 then
+elseif whole then
   local version = call('GETRANGE', KEYS[1], 8, 13)
-  call('SETRANGE', KEYS[1], 0, string.rep('\\0', len))
+  call('SETRANGE', KEYS[1], 0, string.rep('\0', call('STRLEN', KEYS[1]) - 10))
   call('SETRANGE', KEYS[1], 8, version)
   call('BITFIELD', KEYS[1], 'INCRBY', 'u48', 64, 1)
 end
@@ -261,9 +261,7 @@ impl<L: Link> Engine<L> {
                 for further in 1..*strings {
                     command.arg(format!("{}:p{further}", first.key));
                 }
-                command
-                    .arg(if clear { "clear" } else { "drop" })
-                    .arg(first.len);
+                command.arg(if clear { "clear" } else { "drop" });
                 Request::new(first.slot, &[command]).replicated()
             };
             let requests = pending.iter().map(drop).collect();
@@ -290,7 +288,7 @@ fn hear(window: &mut Sliding, from: usize, heads: &[Head]) {
 }
 
 /// A window's strings are another layout than a file's.
-pub(super) fn not_copied() -> Error {
+pub(crate) fn not_copied() -> Error {
     Error::Filter(tamis::Error::Unable {
         kind: Kind::Window,
         what: "copied between Redis and files",

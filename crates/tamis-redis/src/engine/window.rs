@@ -256,13 +256,10 @@ impl<L: Link> Engine<L> {
             return Ok(Done::default());
         };
         let replicated = self.wire.wait.is_some();
-        // What the window has reached elsewhere, by times that can be right.
+        // Where the window is elsewhere, or goes, by a time that can be right.
         let now = window.period_of(Moment::now());
-        let given = times.iter().flatten().copied();
-        let instead = given
-            .filter(|period| *period <= now + 1)
-            .max()
-            .max(window.newest);
+        let mut given = times.iter().flatten().copied();
+        let instead = window.newest.or_else(|| given.find(|at| *at <= now + 1));
         let (mut done, mut chunks) = (Done::default(), Vec::new());
         let (mut requests, mut growing, mut versions) = (Vec::new(), Vec::new(), Vec::new());
         let (mut old, mut future) = (0, 0);
@@ -292,6 +289,10 @@ impl<L: Link> Engine<L> {
             .iter()
             .map(|(_, decided)| decided.changes.len())
             .sum();
+        if requests.is_empty() {
+            self.wire.counters().out_of_window(old, future);
+            return Ok(done);
+        }
         let mut watch = self.watch(replicated, adding);
         if adding > 0 && !replicated {
             watch.requests.push(self.note_versions(&versions));
