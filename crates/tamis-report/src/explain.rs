@@ -238,8 +238,22 @@ impl Explained {
             } => {
                 out += &line("fingerprint", &format!("{fingerprint:#x}"));
                 for (number, slots) in (1..).zip(places) {
-                    let slots: Vec<_> = slots.iter().map(describe_slot).collect();
-                    out += &line(&format!("place {number}"), &slots.join(", "));
+                    let text = match (slots.first(), slots.last()) {
+                        // A window's are too many to read.
+                        (Some(first), Some(last)) if slots.len() > 4 => {
+                            let taken = slots.iter().filter(|slot| slot.holds.is_some()).count();
+                            let own = slots.iter().find(|slot| slot.is_it);
+                            let own = own.map_or(String::new(), |own| format!("; slot {} holds it", own.at));
+                            format!(
+                                "slots {} to {}, {taken} of {} taken{own}",
+                                first.at,
+                                last.at,
+                                slots.len()
+                            )
+                        }
+                        _ => slots.iter().map(describe_slot).collect::<Vec<_>>().join(", "),
+                    };
+                    out += &line(&format!("place {number}"), &text);
                 }
             }
             Look::Sum { fingerprint, cells } => {

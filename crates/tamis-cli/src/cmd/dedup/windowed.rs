@@ -29,7 +29,8 @@ impl Windowed {
         over: Option<&Over>,
     ) -> Result<Self> {
         let mut judge = Self {
-            wrong: Wrong::from(window.rate_now(), Adding::AtOnce),
+            wrong: Wrong::from(window.rate_now(), Adding::AtOnce)
+                .holding(window.keys().get(), 0),
             times: Times::new(rule),
             most: most.unwrap_or(u64::MAX),
             window,
@@ -45,12 +46,20 @@ impl Windowed {
         new: &mut [bool],
         over: Option<&Over>,
     ) -> Result<(), Halt> {
-        if self.wrong.look_is_due() {
-            self.look(over).map_err(Halt::Failed)?;
+        let mut at = 0;
+        while at < keys.len() {
+            if self.wrong.look_is_due() {
+                self.look(over).map_err(Halt::Failed)?;
+            }
+            // No further than the rate is known to stay about what it is.
+            let step = self.wrong.until_look() as usize;
+            let to = keys.len().min(at.saturating_add(step));
+            let may_grow = self.has_room((to - at) as u64, over)?;
+            let new = &mut new[at..to];
+            self.times.insert(&mut self.window, &keys[at..to], new, may_grow);
+            self.wrong.decided(new);
+            at = to;
         }
-        let may_grow = self.has_room(keys.len() as u64, over)?;
-        self.times.insert(&mut self.window, keys, new, may_grow);
-        self.wrong.decided(new);
         Ok(())
     }
 
