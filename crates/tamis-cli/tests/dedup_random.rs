@@ -112,7 +112,10 @@ impl Case {
             0 => {}
             1 | 2 => _ = write!(line, " -n {}", keys.div_ceil(1000)),
             // Filters of that size are written again and again.
-            3 | 4 => _ = write!(line, " -n {}", (keys * 1000).min(300_000)),
+            // More than a filter was made for is refused, unless it grows.
+            3 | 4 if !matches!(self.judge, Judge::Filter(kind) if kind != "growing") => {
+                let _ = write!(line, " -n {}", (keys * 1000).min(300_000));
+            }
             _ => _ = write!(line, " -n {keys}"),
         }
         match self.judge {

@@ -190,7 +190,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
         "build --smallest f.tamis none --force",
         "build --allow few f.tamis none --force",
         "build new.tamis none",
-        "build --format dcso none -o new.bloom",
+        "build --format dcso --keys utf8 none -o new.bloom",
     ] {
         let ran = dir.run(line);
         refused(&ran, line, &["no key was read", "--allow-empty"]);
@@ -198,7 +198,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
     }
     assert_eq!(dir.list(), ["f.tamis", "few", "none"]);
     dir.ok("build --allow-empty new.tamis none");
-    dir.ok("build --allow-empty --format dcso none -o new.bloom");
+    dir.ok("build --allow-empty --format dcso --keys utf8 none -o new.bloom");
     assert_eq!(dir.run("check new.tamis none").code, 1);
 }
 
