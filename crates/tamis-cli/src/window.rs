@@ -319,7 +319,9 @@ impl Times {
         let now = Moment::now();
         if self.by_record && window.latest().is_none() {
             let last = last_believed(&window.options());
-            let first = keys.iter().position(|key| key.at.is_some_and(|at| at <= last));
+            let first = keys
+                .iter()
+                .position(|key| key.at.is_some_and(|at| at <= last));
             let waiting = first.unwrap_or(keys.len());
             for (key, new) in keys[..waiting].iter().zip(&mut new[..waiting]) {
                 self.odd.ahead += u64::from(key.at.is_some());

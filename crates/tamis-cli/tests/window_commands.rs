@@ -197,9 +197,15 @@ fn a_window_grows_with_its_keys() {
         // All at once, where an eighth of them was expected in a generation.
         ("dedup -q --within 24h -n 200k --count keys.txt", 2),
         // A thousand times as many as expected, at a rate that can be seen.
-        ("dedup -q --within 24h -n 200 -p 0.01 --count keys.txt", 2_100),
+        (
+            "dedup -q --within 24h -n 200 -p 0.01 --count keys.txt",
+            2_100,
+        ),
         ("dedup -q --quiet 24h -n 1 -p 0.001 --count keys.txt", 250),
-        ("dedup -q --within 1h -n 200 -p 1e-9 --generations 62 --count keys.txt", 0),
+        (
+            "dedup -q --within 1h -n 200 -p 1e-9 --generations 62 --count keys.txt",
+            0,
+        ),
     ] {
         let printed: u64 = dir.ok(line).text().trim().parse().unwrap();
         assert!(200_000 - printed <= most, "{line}: {printed}");
@@ -215,7 +221,8 @@ fn a_window_grows_with_its_keys() {
     let mut rows: Vec<&str> = rows.lines().collect();
     rows.sort_by_key(|row| row.split(',').nth(1).unwrap().to_owned());
     dir.write("rows.csv", rows.join("\n"));
-    let line = "dedup -q --within 24h -n 100k -p 0.001 --csv 1 --no-header --time csv:2 --count rows.csv";
+    let line =
+        "dedup -q --within 24h -n 100k -p 0.001 --csv 1 --no-header --time csv:2 --count rows.csv";
     let printed: u64 = dir.ok(line).text().trim().parse().unwrap();
     assert!(100_000 - printed <= 130, "{printed}");
 }
@@ -233,9 +240,19 @@ fn memory_bounds_a_window() {
     assert!(ran.err.contains("more than --max-memory"), "{}", ran.err);
     let dropped = 100_000 - ran.text().lines().count();
     let expected = ran.err.split("by chance: ").nth(1).unwrap();
-    let expected: f64 = expected.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    let expected: f64 = expected
+        .split(' ')
+        .next()
+        .unwrap()
+        .replace(',', "")
+        .parse()
+        .unwrap();
     let ratio = expected / dropped as f64;
-    assert!((0.8..1.25).contains(&ratio), "{dropped} dropped: {}", ran.err);
+    assert!(
+        (0.8..1.25).contains(&ratio),
+        "{dropped} dropped: {}",
+        ran.err
+    );
 }
 
 /// The first time that can be read decides when a window begins, however the pipe delivers.
@@ -246,9 +263,19 @@ fn records_before_the_first_time_wait_for_it() {
     dir.write("rows.csv", rows);
     let line = "dedup --within 24h --csv 1 --no-header --time csv:2 --filter seen.tamis rows.csv";
     let ran = dir.ok(line);
-    assert_eq!(ran.text(), "a,\nb,2099-01-01\nc,1600000000\n", "{}", ran.err);
+    assert_eq!(
+        ran.text(),
+        "a,\nb,2099-01-01\nc,1600000000\n",
+        "{}",
+        ran.err
+    );
     assert!(ran.err.contains("from the future: 1 record"), "{}", ran.err);
-    assert!(ran.err.contains("without a time that can be read: 2 records"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("without a time that can be read: 2 records"),
+        "{}",
+        ran.err
+    );
     // And the filter is not poisoned.
     let info = dir.ok("info seen.tamis");
     assert!(info.text().contains("2020-09-13"), "{}", info.text());
@@ -347,7 +374,11 @@ fn a_window_is_made_filled_asked_and_merged() {
     );
     assert!(dir.ok("verify all.tamis").text().contains("valid"));
     let explained = dir.ok("explain all.tamis a");
-    assert!(explained.text().contains("holds it"), "{}", explained.text());
+    assert!(
+        explained.text().contains("holds it"),
+        "{}",
+        explained.text()
+    );
     // Without a time it is now.
     dir.write("now.txt", "n\n");
     dir.ok("add week.tamis now.txt");

@@ -243,7 +243,8 @@ impl Explained {
                         (Some(first), Some(last)) if slots.len() > 4 => {
                             let taken = slots.iter().filter(|slot| slot.holds.is_some()).count();
                             let own = slots.iter().find(|slot| slot.is_it);
-                            let own = own.map_or(String::new(), |own| format!("; slot {} holds it", own.at));
+                            let own = own
+                                .map_or(String::new(), |own| format!("; slot {} holds it", own.at));
                             format!(
                                 "slots {} to {}, {taken} of {} taken{own}",
                                 first.at,
@@ -251,7 +252,11 @@ impl Explained {
                                 slots.len()
                             )
                         }
-                        _ => slots.iter().map(describe_slot).collect::<Vec<_>>().join(", "),
+                        _ => slots
+                            .iter()
+                            .map(describe_slot)
+                            .collect::<Vec<_>>()
+                            .join(", "),
                     };
                     out += &line(&format!("place {number}"), &text);
                 }

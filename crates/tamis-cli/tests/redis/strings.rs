@@ -194,7 +194,7 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
     for number in numbers.lines().map(|line| line.parse::<i32>().unwrap()) {
         let hash = number ^ ((number as u32) >> 16) as i32;
         for factor in [1, 2, 3] {
-            let bit = (factor * (size - 1) & hash) as usize;
+            let bit = ((factor * (size - 1)) & hash) as usize;
             array[bit / 8] |= 1 << (bit % 8);
         }
     }

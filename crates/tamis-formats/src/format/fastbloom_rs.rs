@@ -20,7 +20,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::FastbloomRs, file);
     let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_be)?;
     let bytes = fields.left() as u64;
-    if bytes == 0 || bytes % 8 != 0 || bytes > MOST_BITS / 8 {
+    if bytes == 0 || !bytes.is_multiple_of(8) || bytes > MOST_BITS / 8 {
         return Err(fields.corrupt("length", "words of 8 bytes", format_args!("{bytes} bytes")));
     }
     let bits = Bits::low(fields.at(), 8 * bytes);

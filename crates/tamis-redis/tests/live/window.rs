@@ -460,9 +460,10 @@ fn any_arrival_keeps_the_rate() {
     const KEYS: u64 = 2_000;
     const ASKED: u64 = 40_000;
     let place = at(server(), "window-burst");
-    let peak = |i: u64| if i % 2 == 0 { 5 } else { i * 8 / KEYS };
+    let peak = |i: u64| if i.is_multiple_of(2) { 5 } else { i * 8 / KEYS };
     let even = |i: u64| i * 8 / KEYS;
-    let arrivals: [(&str, u64, &dyn Fn(u64) -> u64); 4] = [
+    type Arrival<'a> = (&'a str, u64, &'a dyn Fn(u64) -> u64);
+    let arrivals: [Arrival<'_>; 4] = [
         ("at once", KEYS, &|_| 3),
         ("in a peak", KEYS, &peak),
         ("eight times as many", 8 * KEYS, &|i| even(i / 8)),

@@ -213,7 +213,9 @@ impl Filter<WindowShape> {
             let at = |i: usize| at.of(done + i);
             let (hashes, new) = (&hashes[done..], &mut new[done..]);
             let Some(words) = self.body.exclusive() else {
-                return self.shape.insert_many_shared(self.body.words(), hashes, at, new);
+                return self
+                    .shape
+                    .insert_many_shared(self.body.words(), hashes, at, new);
             };
             let added = self.shape.insert_many(words, hashes, at, new, room);
             if added == hashes.len() {
@@ -223,7 +225,9 @@ impl Filter<WindowShape> {
                 // Without memory for another table, bins that overflow say "maybe" to all.
                 let (hashes, new) = (&hashes[added..], &mut new[added..]);
                 let at = |i: usize| at(added + i);
-                return self.shape.insert_many_shared(self.body.words(), hashes, at, new);
+                return self
+                    .shape
+                    .insert_many_shared(self.body.words(), hashes, at, new);
             }
             done += added;
         }
@@ -259,7 +263,9 @@ impl Filter<WindowShape> {
     /// ```
     #[must_use]
     pub fn bytes_grown(&self) -> u64 {
-        self.shape.grown().map_or(u64::MAX, |grown| grown.body_len())
+        self.shape
+            .grown()
+            .map_or(u64::MAX, |grown| grown.body_len())
     }
 
     /// How many more keys fit before the window grows, or, where it can't, before its rate rises.
@@ -273,7 +279,9 @@ impl Filter<WindowShape> {
     pub fn room(&self) -> u64 {
         let cells = Read(self.body.words());
         let newest = self.shape.newest(&cells).unwrap_or_default();
-        let taken = self.shape.kept_in(&cells, self.shape.newest_table(), newest);
+        let taken = self
+            .shape
+            .kept_in(&cells, self.shape.newest_table(), newest);
         self.room_of_newest().saturating_sub(taken)
     }
 
@@ -422,7 +430,9 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn remembers(&self, at: Moment) -> bool {
         let shape = self.shape();
-        let oldest = shape.newest(&Read(self.words())).map(|n| shape.oldest_for(n));
+        let oldest = shape
+            .newest(&Read(self.words()))
+            .map(|n| shape.oldest_for(n));
         shape.is_by_keys() || oldest.is_none_or(|oldest| shape.generation_of(at) >= oldest)
     }
 

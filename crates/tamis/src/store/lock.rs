@@ -196,7 +196,9 @@ mod tests {
             FileLock::try_acquire(&path),
             Err(Error::Busy { .. })
         ));
-        write_and_name(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
+        let (_, synced) =
+            write_and_name(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
+        synced.unwrap();
         // The new file under the old name is free while the old one is held.
         drop(FileLock::try_acquire(&path).unwrap());
         drop(lock);

@@ -110,7 +110,14 @@ impl<'a> Reader<'a> {
 
     /// The lookup of a window, as of the latest moment that was added.
     pub(crate) fn in_window(&self, (hi, lo): Halves) -> bool {
-        const LOADS: [(u64, u64); 6] = [(6, 208), (8, 218), (12, 230), (16, 236), (24, 245), (32, 248)];
+        const LOADS: [(u64, u64); 6] = [
+            (6, 208),
+            (8, 218),
+            (12, 230),
+            (16, 236),
+            (24, 245),
+            (32, 248),
+        ];
         const WIDTHS: [u64; 4] = [16, 21, 32, 64];
         let [mut bins, second, span] = self.shape;
         let [generations, width, mut words, tables] =
@@ -145,19 +152,21 @@ impl<'a> Reader<'a> {
             let print = 1 + reduce(lo, (1 << (low - 1)) - 1);
             let home = reduce(hi, bins);
             let next = home + 1 + reduce(print.wrapping_mul(0x9E37_79B9_7F4A_7C15), bins - 1);
-            [(home, 0), (next % bins, 1)].into_iter().any(|(bin, place)| {
-                let epoch = word(epochs + bin * words / 4096);
-                (0..words * (64 / lane)).any(|slot| {
-                    let place_of = (start + bin * words + slot / (64 / lane)) * 64;
-                    let slot = bits(self.body, place_of + slot % (64 / lane) * lane, lane);
-                    let (stamp, value) = (slot >> low, slot & ((1 << low) - 1));
-                    let epoch = (epoch % (1 << 61)) as i64 - (1 << 60);
-                    let generation = epoch - (epoch - stamp as i64).rem_euclid(1 << s);
-                    let is_it = value == print | place << (low - 1);
-                    (is_it || word(2) != 0 && value == 1 << (low - 1))
-                        && generation >= newest - in_span as i64
+            [(home, 0), (next % bins, 1)]
+                .into_iter()
+                .any(|(bin, place)| {
+                    let epoch = word(epochs + bin * words / 4096);
+                    (0..words * (64 / lane)).any(|slot| {
+                        let place_of = (start + bin * words + slot / (64 / lane)) * 64;
+                        let slot = bits(self.body, place_of + slot % (64 / lane) * lane, lane);
+                        let (stamp, value) = (slot >> low, slot & ((1 << low) - 1));
+                        let epoch = (epoch % (1 << 61)) as i64 - (1 << 60);
+                        let generation = epoch - (epoch - stamp as i64).rem_euclid(1 << s);
+                        let is_it = value == print | place << (low - 1);
+                        (is_it || word(2) != 0 && value == 1 << (low - 1))
+                            && generation >= newest - in_span as i64
+                    })
                 })
-            })
         })
     }
 

@@ -29,8 +29,7 @@ impl Windowed {
         over: Option<&Over>,
     ) -> Result<Self> {
         let mut judge = Self {
-            wrong: Wrong::from(window.rate_now(), Adding::AtOnce)
-                .holding(window.keys().get(), 0),
+            wrong: Wrong::from(window.rate_now(), Adding::AtOnce).holding(window.keys().get(), 0),
             times: Times::new(rule),
             most: most.unwrap_or(u64::MAX),
             window,
@@ -56,7 +55,8 @@ impl Windowed {
             let to = keys.len().min(at.saturating_add(step));
             let may_grow = self.has_room((to - at) as u64, over)?;
             let new = &mut new[at..to];
-            self.times.insert(&mut self.window, &keys[at..to], new, may_grow);
+            self.times
+                .insert(&mut self.window, &keys[at..to], new, may_grow);
             self.wrong.decided(new);
             at = to;
         }
@@ -150,7 +150,12 @@ pub(super) fn with_memory(
 ) -> Result<(Report, Memory)> {
     let hasher = task.input.hasher(Hasher::default());
     let window = Window::from_plan(&task.window_plan(options)?, hasher)?;
-    let mut judges = [Windowed::new(window, &task.input.rule, task.args.max_memory, None)?];
+    let mut judges = [Windowed::new(
+        window,
+        &task.input.rule,
+        task.args.max_memory,
+        None,
+    )?];
     let report = Pass::new(&task.input, &Timed(hasher), &mut judges)
         .print(task.print(), sink)
         .run(|judge: &mut Windowed, keys, new| judge.decide(keys, new, None))?;

@@ -73,13 +73,15 @@ impl WindowShape {
 
     /// Keys of a generation in all tables.
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {
-        self.tables().map(|table| table.keys_of(cells, generation)).sum()
+        self.tables()
+            .map(|table| table.keys_of(cells, generation))
+            .sum()
     }
 }
 
 impl Table {
     fn count_at(&self, generation: i64) -> usize {
-        self.ring + (generation & (1 << self.lanes.stamp_bits()) - 1) as usize
+        self.ring + (generation & ((1 << self.lanes.stamp_bits()) - 1)) as usize
     }
 
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {

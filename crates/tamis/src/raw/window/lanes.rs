@@ -117,7 +117,10 @@ impl Lanes {
 
     /// Whether the value lies in its second bin, and its fingerprint.
     pub(crate) const fn parts(&self, value: u64) -> (bool, u64) {
-        (value >> (self.low - 1) == 1, value & ((1 << (self.low - 1)) - 1))
+        (
+            value >> (self.low - 1) == 1,
+            value & ((1 << (self.low - 1)) - 1),
+        )
     }
 
     /// A slot's generation. On a page of this epoch, all of them are at most that old.
@@ -137,7 +140,11 @@ impl Lanes {
         if oldest < 0 {
             return 0;
         }
-        let oldest = if oldest as u64 >= round { round - 1 } else { oldest as u64 };
+        let oldest = if oldest as u64 >= round {
+            round - 1
+        } else {
+            oldest as u64
+        };
         // How old each slot is, and a bit above that for those which are older.
         let stamps = word >> self.low & self.all(round - 1);
         let now = epoch.cast_unsigned() & (round - 1);

@@ -143,7 +143,8 @@ impl WindowShape {
         if clock.now < self.oldest_for(clock.newest) {
             return Some(true); // too old to be remembered
         }
-        let was_known = !adding.older.is_empty() && self.older_has(cells, adding, hash, clock.oldest);
+        let was_known =
+            !adding.older.is_empty() && self.older_has(cells, adding, hash, clock.oldest);
         if was_known && (!clock.renews || self.older_has(cells, adding, hash, clock.now)) {
             return Some(false);
         }
@@ -219,7 +220,9 @@ impl WindowShape {
         // Known before the slot is there, so that nobody who asks looks for the key alone.
         self.count_full_bin(cells);
         adding.clock.full_bins = true;
-        adding.table.fill(cells, adding.table.entry(hash), &adding.clock);
+        adding
+            .table
+            .fill(cells, adding.table.entry(hash), &adding.clock);
         Some(true)
     }
 
@@ -359,8 +362,8 @@ impl WindowShape {
             let Some(epoch) = table.epoch(&cells, table.epoch_of(first)) else {
                 continue;
             };
-            for at in first..first + table.bin_words {
-                let word = words[at].get();
+            for word in &words[first..first + table.bin_words] {
+                let word = word.get();
                 for shift in table.lanes.shifts().filter(|_| word != 0) {
                     let value = table.lanes.value_at(word, shift);
                     let generation = table.lanes.generation(word, shift, epoch);
@@ -403,7 +406,10 @@ impl WindowShape {
                 clock.renews = true;
                 let Some(entry) = entry else {
                     self.count_full_bin(&mut cells);
-                    let entry = Entry { home: bin, print: 1 };
+                    let entry = Entry {
+                        home: bin,
+                        print: 1,
+                    };
                     table.fill(&mut cells, entry, &clock);
                     return;
                 };
@@ -542,7 +548,10 @@ impl Layout for WindowShape {
         let cells = Read(words);
         let newest = self.newest(&cells)?;
         let each = self.oldest_for(newest)..=newest;
-        Some(each.map(|generation| self.keys_of(&cells, generation)).sum())
+        Some(
+            each.map(|generation| self.keys_of(&cells, generation))
+                .sum(),
+        )
     }
 }
 
@@ -587,4 +596,3 @@ impl WindowShape {
         }
     }
 }
-

@@ -33,7 +33,9 @@ impl Cells for Modelled {
     }
 
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
-        self.0[at].compare_exchange(old, new, AcqRel, Relaxed).is_ok()
+        self.0[at]
+            .compare_exchange(old, new, AcqRel, Relaxed)
+            .is_ok()
     }
 
     fn prefetch(&self, _: &Table, _: Hash) {}
@@ -70,7 +72,9 @@ fn with(entries: &[(Entry, i64)]) -> Modelled {
         let told = table().insert(&mut Alone(&mut words), *entry, &clock);
         assert_eq!(told, Told::New(None));
     }
-    let words = words.into_iter().map(|word| AtomicU64::new(u64::from_le(word)));
+    let words = words
+        .into_iter()
+        .map(|word| AtomicU64::new(u64::from_le(word)));
     Modelled(Arc::new(words.collect()))
 }
 
@@ -92,7 +96,7 @@ fn has(cells: &Modelled, entry: Entry, now: i64) -> bool {
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
-    
+
     builder.check(model);
 }
 
@@ -100,9 +104,8 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 fn two_who_add_one_key_are_told_new_once() {
     check(|| {
         let cells = with(&[]);
-        let add = |mut cells: Modelled| {
-            move || table().insert(&mut cells, entry(0, 7), &clock(5, 5))
-        };
+        let add =
+            |mut cells: Modelled| move || table().insert(&mut cells, entry(0, 7), &clock(5, 5));
         let other = loom::thread::spawn(add(cells.clone()));
         let told = [add(cells.clone())(), other.join().unwrap()];
         let new = told.iter().filter(|told| **told == Told::New(None)).count();
@@ -119,9 +122,8 @@ fn what_is_added_while_a_page_is_swept_stays() {
         // Stamps come round after eight generations: the old key has the stamp of the new one.
         let cells = with(&[(entry(0, 3), 1)]);
         let mut sweeping = cells.clone();
-        let other = loom::thread::spawn(move || {
-            table().insert(&mut sweeping, entry(1, 5), &clock(8, 8))
-        });
+        let other =
+            loom::thread::spawn(move || table().insert(&mut sweeping, entry(1, 5), &clock(8, 8)));
         let mut adding = cells.clone();
         let told = table().insert(&mut adding, entry(0, 7), &clock(9, 9));
         assert_eq!(told, Told::New(None));
@@ -157,12 +159,14 @@ fn a_key_that_moves_is_never_missed() {
 fn a_key_that_was_forgotten_is_told_new_once() {
     check(|| {
         let cells = with(&[(entry(0, 7), 5)]);
-        let add = |mut cells: Modelled| {
-            move || table().insert(&mut cells, entry(0, 7), &clock(8, 8))
-        };
+        let add =
+            |mut cells: Modelled| move || table().insert(&mut cells, entry(0, 7), &clock(8, 8));
         let other = loom::thread::spawn(add(cells.clone()));
         let told = [add(cells.clone())(), other.join().unwrap()];
-        let new = told.iter().filter(|told| matches!(told, Told::New(_))).count();
+        let new = told
+            .iter()
+            .filter(|told| matches!(told, Told::New(_)))
+            .count();
         assert_eq!(new, 1, "{told:?}");
         assert!(has(&cells, entry(0, 7), 10));
     });

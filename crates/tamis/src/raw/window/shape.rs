@@ -241,7 +241,11 @@ impl WindowShape {
         };
         let slots = 64 / bits * bin_words;
         if !matches!(bin_words, 2 | 4 | 8) || load_of(slots).is_none() {
-            return refuse("words of a bin", "2, 4 or 8 with 6 slots or more", bin_words.into());
+            return refuse(
+                "words of a bin",
+                "2, 4 or 8 with 6 slots or more",
+                bin_words.into(),
+            );
         }
         if !(2..=MAX_BINS).contains(&bins) {
             return refuse("bins", "2 to 2^48", bins);
@@ -251,7 +255,11 @@ impl WindowShape {
         }
         let by_keys = b & 1 == 1;
         let step = span.div_ceil(generations.into());
-        let steps = if by_keys { 1..=1 << 56 } else { SHORTEST..=LONGEST };
+        let steps = if by_keys {
+            1..=1 << 56
+        } else {
+            SHORTEST..=LONGEST
+        };
         if !steps.contains(&step) {
             let expected = "1 ms to 20,000 years, or 1 to 2^56 keys";
             return refuse("length of a generation", expected, step);
@@ -265,7 +273,11 @@ impl WindowShape {
             width,
             bin_words,
             tables,
-            renewal: if b >> 1 == 1 { Renewal::Quiet } else { Renewal::Within },
+            renewal: if b >> 1 == 1 {
+                Renewal::Quiet
+            } else {
+                Renewal::Within
+            },
             by_keys,
             span,
             generations,
@@ -511,13 +523,21 @@ impl Table {
     pub(crate) fn second(&self, entry: Entry) -> u64 {
         let spread = entry.print.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let bin = entry.home + 1 + reduce(spread, self.bins - 1);
-        if bin >= self.bins { bin - self.bins } else { bin }
+        if bin >= self.bins {
+            bin - self.bins
+        } else {
+            bin
+        }
     }
 
     /// The home of an entry that lies in its second bin.
     pub(crate) fn home_of(&self, second: u64, print: u64) -> u64 {
         let ahead = self.second(Entry { home: 0, print });
-        if second >= ahead { second - ahead } else { second + self.bins - ahead }
+        if second >= ahead {
+            second - ahead
+        } else {
+            second + self.bins - ahead
+        }
     }
 
     /// Where a bin's words begin.

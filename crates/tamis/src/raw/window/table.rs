@@ -214,7 +214,9 @@ impl Table {
                 let mut full = self.lanes.having(word, self.lanes.full());
                 while full != 0 {
                     let shift = self.lanes.shift(full);
-                    found.full = found.full.max(Some(self.lanes.generation(word, shift, epoch)));
+                    found.full = found
+                        .full
+                        .max(Some(self.lanes.generation(word, shift, epoch)));
                     full &= full - 1;
                 }
             }
@@ -309,12 +311,20 @@ impl Table {
         for i in (0..WORDS).rev() {
             any |= self.lanes.like(second[i], all[1]);
             let is_empty = self.lanes.like(second[i], 0) != 0;
-            (at, word) = if is_empty { (firsts[1] + i, second[i]) } else { (at, word) };
+            (at, word) = if is_empty {
+                (firsts[1] + i, second[i])
+            } else {
+                (at, word)
+            };
         }
         for i in (0..WORDS).rev() {
             any |= self.lanes.like(home[i], all[0]);
             let is_empty = self.lanes.like(home[i], 0) != 0;
-            (at, word) = if is_empty { (firsts[0] + i, home[i]) } else { (at, word) };
+            (at, word) = if is_empty {
+                (firsts[0] + i, home[i])
+            } else {
+                (at, word)
+            };
         }
         cells.then();
         if at == 0
@@ -335,7 +345,11 @@ impl Table {
             return None;
         }
         let is_second = C::SHARED && self.is_before(cells, bins, values, clock, slot);
-        Some(if is_second { Told::Seen } else { Told::New(None) })
+        Some(if is_second {
+            Told::Seen
+        } else {
+            Told::New(None)
+        })
     }
 
     #[inline(never)]
@@ -352,8 +366,7 @@ impl Table {
             let mut found = [Found::default(); 2];
             for nth in 0..2 {
                 cells.then();
-                found[nth] =
-                    self.find(cells, bins[nth], values[nth], known[nth], clock.full_bins);
+                found[nth] = self.find(cells, bins[nth], values[nth], known[nth], clock.full_bins);
             }
             cells.then();
             if C::SHARED && (0..2).any(|nth| self.epoch(cells, epochs[nth]) != Some(known[nth])) {

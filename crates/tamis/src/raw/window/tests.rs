@@ -36,7 +36,13 @@ fn arrivals(name: &str, n: i64) -> Vec<i64> {
         "at once" => vec![0; n as usize],
         "in one generation" => (0..n).map(|i| i * STEP / n).collect(),
         "half in an eighth" => (0..n)
-            .map(|i| if i % 2 == 0 { i * SPAN / n } else { 4 * STEP + i * STEP / n })
+            .map(|i| {
+                if i % 2 == 0 {
+                    i * SPAN / n
+                } else {
+                    4 * STEP + i * STEP / n
+                }
+            })
             .collect(),
         "sawtooth" => (0..n).map(|i| i * 64 / n * (SPAN / 64)).collect(),
         "evenly" => (0..n).map(|i| i * SPAN / n).collect(),
@@ -48,7 +54,13 @@ fn arrivals(name: &str, n: i64) -> Vec<i64> {
 fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
     let n = 50_000;
     for (rate, asked) in [(0.01, 200_000), (1e-3, 1_000_000), (1e-4, 5_000_000)] {
-        for name in ["at once", "in one generation", "half in an eighth", "sawtooth", "evenly"] {
+        for name in [
+            "at once",
+            "in one generation",
+            "half in an eighth",
+            "sawtooth",
+            "evenly",
+        ] {
             for times in [1, 8] {
                 let mut seen = window(n, rate);
                 let (mut lost, mut next) = (0.0, 0);
@@ -65,14 +77,20 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                 let shown = format!("{name}, {times} times at {rate}");
                 let all = 3.0 * (n * times) as f64;
                 let allowed = 1.05 * rate * all;
-                assert!(lost <= allowed + 4.0 * allowed.sqrt(), "{shown}: {lost} lost");
+                assert!(
+                    lost <= allowed + 4.0 * allowed.sqrt(),
+                    "{shown}: {lost} lost"
+                );
                 let latest = seen.latest().unwrap();
                 let mut found = vec![false; asked];
                 let strangers: Vec<Hash> = (1 << 40..).map(Hash::from).take(asked).collect();
                 seen.contains_hashes_at(&strangers, latest, &mut found);
                 let wrong = found.iter().filter(|found| **found).count() as f64 / asked as f64;
                 assert!(wrong <= 1.05 * rate, "{shown}: {wrong}");
-                assert!((seen.rate_now() - wrong).abs() < 0.1 * rate, "{shown}: {wrong}");
+                assert!(
+                    (seen.rate_now() - wrong).abs() < 0.1 * rate,
+                    "{shown}: {wrong}"
+                );
                 // All keys of the last span that were told new are there.
                 let last: Vec<Hash> = (next - n * times..next).map(Hash::from).collect();
                 let mut found = vec![false; last.len()];
@@ -89,7 +107,11 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
 /// A job that runs once in a while: stamps come round, what they meant doesn't.
 #[test]
 fn nothing_comes_back_after_any_pause() {
-    let pauses = if cfg!(debug_assertions) { 1 << 14 } else { 1 << 20 };
+    let pauses = if cfg!(debug_assertions) {
+        1 << 14
+    } else {
+        1 << 20
+    };
     let mut seen = window(2_000, 1e-6);
     let (mut now, mut back) = (0, 0u64);
     for run in 0..pauses {
@@ -125,7 +147,11 @@ fn sizes_are_those_that_were_promised() {
         let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
         let plan = Plan::window(&day, 1_000_000, rate).unwrap();
         println!("{rate}: {:.2} bits, {:e}", plan.bits_per_key(), plan.rate());
-        assert!(plan.bits_per_key() <= most, "{rate}: {}", plan.bits_per_key());
+        assert!(
+            plan.bits_per_key() <= most,
+            "{rate}: {}",
+            plan.bits_per_key()
+        );
     }
 }
 
@@ -162,9 +188,15 @@ fn full_next_to_others_is_never_a_false_no() {
     assert!((0..4_000u64).all(|i| seen.contains_hash_at(Hash::from(i), now)));
     let asked = 100_000u64;
     let strangers = (1 << 40..).take(asked as usize).map(Hash::from);
-    let wrong = strangers.filter(|hash| seen.contains_hash_at(*hash, now)).count() as f64;
+    let wrong = strangers
+        .filter(|hash| seen.contains_hash_at(*hash, now))
+        .count() as f64;
     let measured = wrong / asked as f64;
-    assert!((seen.rate_now() - measured).abs() < 0.02, "{measured}, {}", seen.rate_now());
+    assert!(
+        (seen.rate_now() - measured).abs() < 0.02,
+        "{measured}, {}",
+        seen.rate_now()
+    );
     // It recovers when these keys are forgotten.
     let later = at(4_000 + 2 * SPAN);
     assert!(!(0..4_000u64).any(|i| seen.contains_hash_at(Hash::from(i), later)));
@@ -201,10 +233,21 @@ fn a_full_table_has_every_key_that_it_took() {
                 _ => {}
             }
             let cells = Alone(&mut words);
-            let asked = super::table::Asked { oldest: 5, full_bins: false };
-            assert!(taken.iter().all(|entry| table.contains(&cells, *entry, &asked)));
+            let asked = super::table::Asked {
+                oldest: 5,
+                full_bins: false,
+            };
+            assert!(
+                taken
+                    .iter()
+                    .all(|entry| table.contains(&cells, *entry, &asked))
+            );
         }
         let slots = 50 * u64::from(table.slots_of_bin());
-        assert!(taken.len() as u64 >= table.room(), "{width}: {} of {slots}", taken.len());
+        assert!(
+            taken.len() as u64 >= table.room(),
+            "{width}: {} of {slots}",
+            taken.len()
+        );
     }
 }
