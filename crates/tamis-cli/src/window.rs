@@ -41,7 +41,7 @@ struct SpanArgs {
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Windows")]
     quiet: Option<Duration>,
 
-    /// Forget keys once this many others were new after them, e.g. 10M
+    /// Forget keys once this many others were new after them, or at most a quarter more, e.g. 10M
     #[arg(long, value_name = "N", value_parser = human::parse_count, help_heading = "Windows")]
     last: Option<u64>,
 }

@@ -86,8 +86,7 @@ impl Filter<WindowShape> {
     }
 
     /// An empty window in which a key is told new again `span` after it was last
-    /// seen: every sighting renews it. A key takes room in every generation in which it is
-    /// seen, so `keys` counts it as often.
+    /// seen: every sighting renews it.
     ///
     /// ```
     /// use std::time::Duration;
