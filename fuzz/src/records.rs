@@ -1,6 +1,8 @@
 //! Rules for keys, specs of an index, and records.
 
-use tamis_records::key::{Columns, KeyMaker, KeySpec, Keys, KeysOfText, Part, Pointer, RecordRule};
+use tamis_records::key::{
+    Columns, KeyMaker, KeySpec, Keys, KeysOfText, Part, Pointer, RecordRule, Separator,
+};
 use tamis_records::records::Framing;
 
 /// The first two lines, and what follows.
@@ -75,8 +77,8 @@ pub(crate) fn keys(data: &[u8]) {
         Some(Part::Columns { separator, columns })
     };
     let part = match how.as_bytes().first() {
-        Some(b'c') => columns(b','),
-        Some(b't') => columns(b'\t'),
+        Some(b'c') => columns(Separator::COMMA),
+        Some(b't') => columns(Separator::Tab),
         Some(b'j') => Pointer::parse_list(&list).ok().map(Part::Json),
         Some(b'z') => Some(Part::Whole(Framing::Delimited(0))),
         _ => Some(Part::Whole(Framing::LINES)),

@@ -46,7 +46,12 @@ pub(crate) fn patterns(data: &[u8]) {
             line: 0,
             text: Box::new(line),
         };
-        let found = search.file(Path::new(""), std::iter::once(Ok(stretch)), None, &mut std::io::sink());
+        let found = search.file(
+            Path::new(""),
+            std::iter::once(Ok(stretch)),
+            None,
+            &mut std::io::sink(),
+        );
         if found.is_ok_and(|found| found.matched_lines > 0) {
             for (keys, needs) in &needs {
                 let mut of_line = KeysOfText::new(*keys);
@@ -70,7 +75,9 @@ pub(crate) fn packed(data: &[u8]) {
     let Ok(mut file) = tempfile::tempfile() else {
         return;
     };
-    file.write_all(bytes).and_then(|()| file.rewind()).expect("a file to write to");
+    file.write_all(bytes)
+        .and_then(|()| file.rewind())
+        .expect("a file to write to");
     let again = || file.try_clone().expect("an open file");
     let Ok(mut reader) = TextReader::new(again(), &Default::default()) else {
         return;
@@ -79,14 +86,21 @@ pub(crate) fn packed(data: &[u8]) {
     let whole = (&mut reader).take(MOST).read_to_end(&mut text).is_ok();
     let entrances = reader.take_entrances();
     for entrance in &entrances {
-        assert_eq!(Entrance::from_bytes(&entrance.to_bytes()).as_ref(), Some(entrance));
+        assert_eq!(
+            Entrance::from_bytes(&entrance.to_bytes()).as_ref(),
+            Some(entrance)
+        );
     }
     LineTimes::new(None, tamis::Moment::from_secs(0)).range(&text, &mut None);
     let offset = u64::from(u16::from_le_bytes(*offset)).min(text.len() as u64);
     if !whole {
         return;
     }
-    let mut before: Vec<Option<&Entrance>> = entrances.iter().filter(|entrance| entrance.text <= offset).map(Some).collect();
+    let mut before: Vec<Option<&Entrance>> = entrances
+        .iter()
+        .filter(|entrance| entrance.text <= offset)
+        .map(Some)
+        .collect();
     before.push(None);
     for entrance in before {
         let mut rest = Vec::new();

@@ -387,9 +387,7 @@ impl Filter for Bloom {
             (Self::RedisBloom(ours), Self::RedisBloom(theirs)) => {
                 ours.union_within_capacity(theirs).map_err(unfit)
             }
-            (Self::Window(ours), Self::Window(theirs)) => {
-                ours.union_with(theirs).map_err(unfit)
-            }
+            (Self::Window(ours), Self::Window(theirs)) => ours.union_with(theirs).map_err(unfit),
             (ours, theirs) => {
                 ours.check()?;
                 theirs.check()?;

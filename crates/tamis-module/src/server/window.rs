@@ -137,10 +137,7 @@ pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
     let clock = clock().micros();
     lines.extend(window.generations().iter().map(|of| {
         let age = clock.saturating_sub(of.start) as f64 / 1e6;
-        format!(
-            "generation:{} age:{age:.3} size:{}",
-            of.number, of.keys
-        )
+        format!("generation:{} age:{age:.3} size:{}", of.number, of.keys)
     }));
     lines
 }
