@@ -362,7 +362,7 @@ fn without_fault(case: &mut Case, mut line: String, seen: &HashSet<String>) {
     }
     let counts = case.output.is_none() && case.random.below(4) == 0;
     let duplicates = case.random.below(4) == 0;
-    for (is_so, word) in [(counts, " -c"), (duplicates, " -d")] {
+    for (is_so, word) in [(counts, " --count"), (duplicates, " -d")] {
         if is_so {
             line += word;
         }

@@ -130,6 +130,10 @@ impl Modulus {
         }
     }
 
+    pub(crate) const fn divisor(&self) -> u64 {
+        self.divisor
+    }
+
     pub(crate) const fn get(&self) -> u64 {
         self.divisor
     }

@@ -131,7 +131,19 @@ impl Plain {
 
     /// How often a key that is not in it is taken for one.
     pub(crate) fn rate(&self, file: View<'_>) -> f64 {
-        let one = self.bits.fill(file).powf(self.probe.hashes() as f64);
+        let fill = self.bits.fill(file);
+        let one = match self.probe {
+            Probe::NpmSlices { slice, hashes, .. } => {
+                // A key's bits follow from two remainders: small slices have so few pairs of them
+                // that keys have all bits in common with another. Slices end with unused bits.
+                let different = self.modulus.divisor() as f64;
+                let fill = (fill * slice as f64 / different).min(1.0);
+                let keys = keys_by_fill(fill, different, 1.0).unwrap_or(f64::INFINITY);
+                let others = (-keys / (different * different)).exp();
+                1.0 - (1.0 - fill.powf(hashes as f64)) * others
+            }
+            _ => fill.powf(self.probe.hashes() as f64),
+        };
         1.0 - (1.0 - one).powi(self.probe.ways())
     }
 
