@@ -383,5 +383,10 @@ fn a_number_is_the_database() {
     assert_eq!(dir.run(&format!("list {servers}")).code, 1);
     dir.ok(&format!("create -n 10 {servers}/0/3"));
     let shown = dir.ok(&format!("info {servers}/0/3"));
-    assert!(shown.text().contains("/0/3"), "{}", shown.text());
+    assert!(
+        shown.text().contains("capacity       10 keys"),
+        "{}",
+        shown.text()
+    );
+    assert!(dir.ok(&format!("list {servers}")).text().contains('3'));
 }

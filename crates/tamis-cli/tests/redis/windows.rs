@@ -228,7 +228,7 @@ fn a_peak_in_a_window() {
         let (timed, now) = (at(&server, "timed"), at(&server, "now"));
         for (filter, rest) in [(&timed, "--csv key --time csv:at timed"), (&now, "now")] {
             dir.ok(&format!("create {filter} --within 24h -n {keys} -p 1e-6"));
-            let line = format!("dedup --claim before -c --filter {filter} {rest}");
+            let line = format!("dedup --claim before --count --filter {filter} {rest}");
             assert_eq!(dir.ok(&line).text(), "20000\n", "{line}");
             dir.ok(&format!("delete {filter}"));
         }

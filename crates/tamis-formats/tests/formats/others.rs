@@ -1,6 +1,6 @@
 //! Filters of Bitcoin and npm.
 
-use crate::common::{again, again_for, has, odd_words, sample, words};
+use crate::common::{again, again_for, has, has_by_its_bits, odd_words, sample, words};
 use tamis_formats::{Create, Format, Hint, Keys};
 
 #[test]
@@ -36,7 +36,8 @@ fn other_kinds_of_npm() {
         let file = sample(&format!("npm-bloom-filters/{name}.json"));
         let filter = tamis_formats::open(&file, Hint::default()).unwrap();
         assert_eq!(filter.format(), Format::Npm, "{name}");
-        has(&filter, &words(0..keys), Keys::Utf8);
+        // Small slices have few pairs of remainders, so the scalable one is wrong more often than it says.
+        has_by_its_bits(&filter, &words(0..keys), Keys::Utf8);
         assert!(filter.check_writable().is_err(), "{name}");
         assert!(filter.to_bytes() == file, "{name}");
     }

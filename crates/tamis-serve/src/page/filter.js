@@ -60,18 +60,17 @@ export function windowFacts(window) {
 /** So much time, or so many keys. */
 const spanning = (window, n) => (window.by === "keys" ? t("filters.n_keys", { n: count(n) }) : lasting(n));
 
-/** A bar for each generation, the newest at the right: how many keys of those that it is made for. A file that was dropped is
+/** A bar for each generation, the newest at the right: how many keys it has. A file that was dropped is
  * described as of its latest key, which is its end. */
 export function generations(target, window, isDropped) {
   const all = window.generations;
   const since = (age) => spanning(window, age);
-  const full = (one) => one.keys / one.capacity;
-  const text = (one) => t("window.generation", { age: since(one.age), n: count(one.keys), capacity: count(one.capacity), fill: percent(one.fill) });
+  const text = (one) => t("window.generation", { age: since(one.age), n: count(one.keys) });
   replace(target,
     h("p", { class: "aside" }, t("window.about")),
-    columns(target, [...all].reverse().map((one) => [[full(one) > 1 ? "over" : "a", full(one), text(one)]]),
+    columns(target, [...all].reverse().map((one) => [["a", one.keys, text(one)]]),
       all.length ? [[0, since(all.at(-1).age), "start"], [1, isDropped ? t("window.latest", { time: window.latest ?? "" }) : t("filters.now"), "end"]] : [], t("window.picture")),
-    asTable(["age", "keys", "capacity", "fill"].map((name) => t(`window.${name}`)), all.map((one) => [since(one.age), count(one.keys), count(one.capacity), percent(one.fill)])));
+    asTable(["age", "keys"].map((name) => t(`window.${name}`)), all.map((one) => [since(one.age), count(one.keys)])));
 }
 
 const kindsOfAnswer = ["yes", "no", "new", "known"];
