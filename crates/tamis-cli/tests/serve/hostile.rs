@@ -198,7 +198,8 @@ fn heads_that_cannot_be_understood_get_a_reason() {
         // A reason may name the protocol, too.
         let is_answer = |at: &usize| read[at + 9..].starts_with(|c: char| c.is_ascii_digit());
         let start = (read.match_indices("HTTP/1.1 ").map(|(at, _)| at))
-            .rfind(is_answer)
+            .filter(is_answer)
+            .last()
             .unwrap_or_else(|| panic!("{request:.60}: {read}"));
         let (head, body) = read[start..].split_once("\r\n\r\n").expect("a head");
         assert!(
