@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -20,14 +21,18 @@ def _opened(place: Any, mode: str) -> AbstractContextManager[Any]:
     if hasattr(place, "read") or hasattr(place, "write"):
         return nullcontext(place)
     if isinstance(place, str) and "://" in place:
+        # No message repeats a password, nor does the error that caused it.
+        shown = re.sub("(?<=://)[^/]*@", "***@", place)
+        if place.lower().startswith("redis"):
+            raise ParameterError(f"path: expected a path, got {shown!r}; tamis.connect() opens a filter in Redis")
         try:
             import fsspec
         except ImportError:
-            raise ParameterError(f"path: expected a path, or fsspec to be installed, got {place!r}") from None
+            raise ParameterError(f"path: expected a path, or fsspec to be installed, got {shown!r}") from None
         try:
             file: AbstractContextManager[Any] = fsspec.open(place, mode)
         except (ImportError, ValueError) as error:
-            raise ParameterError(f"path: expected an address that fsspec can open, got {place!r}: {error}") from error
+            raise ParameterError(f"path: expected an address that fsspec can open, got {shown!r}: {error}") from error
         return file
     try:
         path = os.fspath(place)
