@@ -290,7 +290,8 @@ def test_the_rate_of_a_full_window(r, rate, generations):
     assert found(r, "w", told) == len(told)
     wrong = found(r, "w", [f"other{i}" for i in range(200_000)]) / 200_000
     print(f"{generations} generations at {rate}: {wrong:.5f}, {r.bf().info('w').size * 8 / count:.1f} bits a key")
-    assert 0.2 * rate < wrong <= 1.05 * rate
+    # Slots have one of four widths, so it may be far lower.
+    assert 0 < wrong <= 1.05 * rate
     assert wrong / 1.3 < rate_now(r, "w") <= 1.05 * rate
     assert about(r, "w")["Tables"] == 1
     # Beyond what it is made for it grows, and keeps the rate.
@@ -345,10 +346,10 @@ def test_merge_clear_dump_and_other_options(servers):
     for other in ["other", "grows"]:
         with pytest.raises(redis.ResponseError):
             r.execute_command("BF.MERGE", "m", other)
-    r.execute_command("BF.INSERT", "a", "AT", START, "ITEMS", *keys(0, 100))
-    r.execute_command("BF.INSERT", "b", "AT", START, "ITEMS", *keys(100, 200))
+    r.execute_command("BF.INSERT", "a", "AT", START, "ITEMS", *keys(0, 1000))
+    r.execute_command("BF.INSERT", "b", "AT", START, "ITEMS", *keys(1000, 2000))
     before = digest(r, "a")
-    with pytest.raises(redis.ResponseError, match="more keys together"):
+    with pytest.raises(redis.ResponseError, match="no room for the keys of both"):
         r.execute_command("BF.MERGE", "a", "b")
     assert digest(r, "a") == before
     # In chunks, too.
