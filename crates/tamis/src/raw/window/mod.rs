@@ -137,7 +137,7 @@ impl WindowShape {
     }
 
     /// Adds a key: whether it is new, or `None` if there is no room.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn add<C: Cells>(&self, cells: &mut C, adding: &mut Adding, hash: Hash) -> Option<bool> {
         let clock = &adding.clock;
         if clock.now < self.oldest_for(clock.newest) {
@@ -226,7 +226,7 @@ impl WindowShape {
         Some(true)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn insert_each<C: Cells>(
         &self,
         cells: &mut C,
@@ -303,7 +303,7 @@ impl WindowShape {
         self.has(&cells, hash, &asked)
     }
 
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
         if self.table_count() == 1 {
             let table = self.newest_table();

@@ -11,6 +11,8 @@
 //! of a generation that is newer than the epoch is added after that alone. A pause of any length
 //! therefore costs nothing and brings nothing back.
 
+// Functions that are inlined for speed are not in WebAssembly, where size counts for more.
+
 use super::cells::Cells;
 use super::head::{epoch_of, word_of};
 use super::lanes::Slot;
@@ -90,7 +92,7 @@ impl Table {
     }
 
     /// Whether the table has the key.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn contains<C: Cells>(&self, cells: &C, entry: Entry, asked: &Asked) -> bool {
         let bins = [entry.home, self.second(entry)];
         let values = [false, true].map(|second| self.lanes.value(entry.print, second));
@@ -112,7 +114,7 @@ impl Table {
     }
 
     /// A word one of whose slots has the key, of whatever generation.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn first_like<C: Cells, const WORDS: usize>(
         &self,
         cells: &C,
@@ -142,7 +144,7 @@ impl Table {
 
     /// Whether the first slot of a word that has the value is of a generation that counts. If
     /// not, others may be.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has_recent<C: Cells>(&self, cells: &C, at: usize, value: u64, asked: &Asked) -> bool {
         cells.then();
         let epoch = cells.load(self.epoch_of(at));
@@ -226,7 +228,7 @@ impl Table {
 
     /// Empties the slots of a page that are forgotten, so that keys of the newest generation can
     /// be added there; its epoch.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn renew<C: Cells>(&self, cells: &mut C, at: usize, until: i64, clock: &Clock) -> i64 {
         match self.epoch(cells, at) {
             Some(epoch) if epoch >= until => epoch,
@@ -275,7 +277,7 @@ impl Table {
     }
 
     /// Adds a key, unless it is in the window.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn insert<C: Cells>(&self, cells: &mut C, entry: Entry, clock: &Clock) -> Told {
         let bins = [entry.home, self.second(entry)];
         let values = [false, true].map(|second| self.lanes.value(entry.print, second));
@@ -291,7 +293,7 @@ impl Table {
     }
 
     /// Adds a key that no slot has to a bin with an empty slot, the usual case. `None` in any other.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn insert_absent<C: Cells, const WORDS: usize>(
         &self,
         cells: &mut C,
@@ -457,7 +459,7 @@ impl Table {
 
     /// Puts a value of a generation into a slot, unless its word has changed. A writer that was
     /// stopped so long that the generation is forgotten takes its slot back.
-    #[inline(always)]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn put<C: Cells>(
         &self,
         cells: &mut C,
