@@ -195,7 +195,9 @@ def test_the_command_line_makes_what_was_promised(page, tmp_path):
         # Of a finished list the plan is what is expected of its build.
         assert info["bytes"] == pytest.approx(int(row["bytes"]), rel=0.02 if need == "finished" else 0), command
         # What it promises is at least what is expected; bloom's hashes are rounded, at up to 1 %.
-        assert float(row["rate"]) * 0.99 <= info["rate"] <= float(row["rate"]) * 1.35, command
+        # A window's slots have one of four widths, so that less may be expected of it.
+        most = 5 if kind == "window" else 1.35
+        assert float(row["rate"]) * 0.99 <= info["rate"] <= float(row["rate"]) * most, command
 
 
 def test_the_address_holds_the_choice(page):
