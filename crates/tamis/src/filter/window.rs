@@ -319,6 +319,14 @@ impl Filter<WindowShape> {
                 instead: "which of two keys was first is not known; use windows of time",
             });
         }
+        // What others add meanwhile would be lost.
+        if self.is_shared() {
+            return Err(Error::Unable {
+                kind: Kind::Window,
+                what: "combined while processes share its file",
+                instead: "load it, combine it, and save it",
+            });
+        }
         // With all tables of the other one, and one more if those become too small.
         let mut united = Self::assemble((self.header(), Bytes::zeroed(self.bytes())?))?;
         copy(self.words(), united.body.exclusive().unwrap_or_default());
@@ -339,11 +347,7 @@ impl Filter<WindowShape> {
                 instead: "make one for the keys of both, and add the keys to it",
             });
         }
-        if self.is_shared() {
-            shape.overwrite(self.body.words(), united.words());
-        } else {
-            (self.shape, self.body) = (united.shape, united.body);
-        }
+        (self.shape, self.body) = (united.shape, united.body);
         Ok(())
     }
 

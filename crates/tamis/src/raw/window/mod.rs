@@ -434,14 +434,6 @@ impl WindowShape {
         fits
     }
 
-    /// Makes the words of a shared window those of another with the same tables, which has all of
-    /// its keys. Whoever adds meanwhile sees its word change, and tries again.
-    pub(crate) fn overwrite<W: Word>(&self, words: &[AtomicU64], new: &[W]) {
-        for (word, new) in words.iter().zip(new) {
-            word.store(new.get().to_le(), std::sync::atomic::Ordering::Release);
-        }
-    }
-
     /// The share of all keys that are taken for present, as of the newest generation.
     pub(crate) fn share<W: Word>(&self, words: &[W]) -> f64 {
         let Some(newest) = self.newest(&Read(words)) else {
