@@ -10,6 +10,11 @@ use tempfile::TempDir;
 /// and `tamis index` calls a file busy that anybody has open for writing.
 static FILES: RwLock<()> = RwLock::new(());
 
+/// Lines of keys, as different as their numbers.
+pub(crate) fn keys(range: std::ops::Range<u32>) -> String {
+    range.map(|i| format!("key{i}\n")).collect()
+}
+
 pub(crate) struct Sandbox(TempDir);
 
 /// What a command did.

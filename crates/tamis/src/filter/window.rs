@@ -291,6 +291,7 @@ impl Filter<WindowShape> {
         let mut body = Bytes::zeroed(grown.body_len())?;
         if let (Some(new), Some(old)) = (body.exclusive(), self.body.exclusive()) {
             new[..old.len()].copy_from_slice(old);
+            grown.keep_live(new, self.shape.table_count() - 1);
         }
         self.body = body;
         self.shape = grown;

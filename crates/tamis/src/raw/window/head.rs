@@ -90,6 +90,11 @@ impl Table {
         if is_it { count & ((1 << COUNT) - 1) } else { 0 }
     }
 
+    /// Whether it has counted keys of these generations.
+    pub(crate) fn is_live<C: Cells>(&self, cells: &C, oldest: i64, newest: i64) -> bool {
+        (oldest..=newest).any(|generation| self.keys_of(cells, generation) != 0)
+    }
+
     /// Counts keys of a generation: more, or fewer.
     pub(super) fn count<C: Cells>(&self, cells: &mut C, generation: i64, more: i64) {
         change(cells, self.count_at(generation), |old| {

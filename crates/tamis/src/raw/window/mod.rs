@@ -130,10 +130,24 @@ impl WindowShape {
     /// begin there.
     fn live_tables<C: Cells>(&self, cells: &C, oldest: i64, but: usize) -> Vec<Table> {
         let newest = self.newest(cells).unwrap_or(oldest);
-        let is_live = |table: &Table| {
-            table.ring != but && (oldest..=newest).any(|g| table.keys_of(cells, g) != 0)
-        };
+        let is_live = |table: &Table| table.ring != but && table.is_live(cells, oldest, newest);
         self.tables().filter(is_live).collect()
+    }
+
+    /// Keeps tables asked, from this one on and but for the last, as long as any of their keys may
+    /// be remembered: neither slots that stand for all keys nor keys of whoever was killed before
+    /// counting them are counted.
+    pub(crate) fn keep_live(&self, words: &mut [u64], from: u32) {
+        let mut cells = Alone(words);
+        let Some(newest) = self.newest(&cells) else {
+            return;
+        };
+        let last = self.table_count() - 1;
+        for table in self.tables().take(last as usize).skip(from as usize) {
+            if table.keys_of(&cells, newest) == 0 {
+                table.count(&mut cells, newest, 1);
+            }
+        }
     }
 
     /// Adds a key: whether it is new, or `None` if there is no room.
@@ -305,12 +319,19 @@ impl WindowShape {
 
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
-        if self.table_count() == 1 {
-            let table = self.newest_table();
-            return table.contains(cells, table.entry(hash), asked);
-        }
-        let mut tables = self.tables().rev();
-        tables.any(|table| table.contains(cells, table.entry(hash), asked))
+        let table = self.newest_table();
+        table.contains(cells, table.entry(hash), asked)
+            || self.table_count() > 1 && self.older_tables_have(cells, hash, asked)
+    }
+
+    #[cold]
+    fn older_tables_have<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
+        let newest = self.newest(cells).unwrap_or(asked.oldest);
+        let mut tables = self.tables().rev().skip(1);
+        tables.any(|table| {
+            table.is_live(cells, asked.oldest, newest)
+                && table.contains(cells, table.entry(hash), asked)
+        })
     }
 
     pub(crate) fn contains_many_at<W: Word>(
@@ -430,6 +451,7 @@ impl WindowShape {
                 }
             });
         }
+        self.keep_live(words, 0);
         self.count_added(&mut Alone(words), added);
         fits
     }
