@@ -464,7 +464,8 @@ fn an_interrupted_run_keeps_what_it_has() {
     dir.write("d/large.gz", member.repeat(400));
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let _ = fs::remove_file(dir.path("ix"));
-        let mut child = common::start(dir.command("index -j1 -o ix d").stderr(Stdio::piped()));
+        let mut child =
+            crate::common::start(dir.command("index -j1 -o ix d").stderr(Stdio::piped()));
         // Once the index is there, it is at work.
         while !dir.path("ix").exists() {
             std::thread::sleep(Duration::from_millis(5));

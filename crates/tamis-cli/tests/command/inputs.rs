@@ -161,7 +161,7 @@ fn an_unclosed_quote_takes_no_memory_for_the_rest() {
     let script = format!("ulimit -v 400000; exec {tamis} dedup -j 2 --count --csv id in.csv");
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", &script]).current_dir(dir.path("."));
-    let ran = common::Ran::from(shell.output().unwrap());
+    let ran = crate::common::Ran::from(shell.output().unwrap());
     assert_eq!((ran.code, ran.text()), (0, "2\n"), "{}", ran.err);
     assert!(ran.err.contains("not closed within"), "{}", ran.err);
 }

@@ -165,7 +165,7 @@ fn a_filter_ends_when_it_should() {
     dir.ok(&format!("delete --never {seen}"));
     assert!(!dir.ok(&format!("info {seen}")).text().contains("ends in"));
     dir.ok(&format!("delete --after 100ms {seen}"));
-    servers::until(
+    crate::servers::until(
         "all of it to end",
         std::time::Duration::from_secs(60),
         || server.cli(&["KEYS", "*"]).is_empty(),

@@ -65,7 +65,7 @@ fn a_server_comes_back_with_older_data() {
         found.text().trim().to_owned()
     };
     dir.write("probe", keys(10_000..20_000));
-    servers::until("keys to be claimed", Duration::from_secs(60), || {
+    crate::servers::until("keys to be claimed", Duration::from_secs(60), || {
         held() == "10000"
     });
     server.kill();

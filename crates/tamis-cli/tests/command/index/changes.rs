@@ -345,7 +345,7 @@ fn runs_at_once_do_not_disturb_each_other() {
     for round in 0..3 {
         dir.write("d/changing", format!("round-{round}\n"));
         let runs: Vec<_> = (0..4)
-            .map(|_| common::start(dir.command("index -q -o d/ix d").stderr(Stdio::piped())))
+            .map(|_| crate::common::start(dir.command("index -q -o d/ix d").stderr(Stdio::piped())))
             .collect();
         for run in runs {
             let ended = run.wait_with_output().unwrap();
@@ -381,7 +381,7 @@ fn what_may_not_be_read_is_told() {
         if root {
             command.uid(65534).gid(65534);
         }
-        common::Ran::from(command.output().unwrap())
+        crate::common::Ran::from(command.output().unwrap())
     };
     mode(".", 0o755);
     mode("d/closed", 0o000);

@@ -135,14 +135,14 @@ fn a_quote_that_is_never_closed_makes_its_file_a_candidate() {
 
 /// Runs `tamis` with no more than a gigabyte of addresses.
 #[cfg(unix)]
-fn with_little_memory(dir: &Sandbox, line: &str) -> common::Ran {
+fn with_little_memory(dir: &Sandbox, line: &str) -> crate::common::Ran {
     let mut command = Command::new("sh");
     let limited = format!("ulimit -v 1000000; exec \"$0\" {line}");
     command
         .args(["-c", &limited, env!("CARGO_BIN_EXE_tamis")])
         .current_dir(dir.path("."))
         .stdin(Stdio::null());
-    common::Ran::from(command.output().unwrap())
+    crate::common::Ran::from(command.output().unwrap())
 }
 
 /// Some kilobytes that ask for gigabytes: of memory for one line, of time for many, or of memory by what they declare.
@@ -252,7 +252,7 @@ fn a_value_may_begin_with_a_mark() {
     }
 }
 
-fn lines_of(ran: &common::Ran) -> Vec<&str> {
+fn lines_of(ran: &crate::common::Ran) -> Vec<&str> {
     ran.text().lines().collect()
 }
 
@@ -287,7 +287,7 @@ fn however_a_text_is_written_its_lines_are_found() {
     ] {
         for command in ["which", "grep -l"] {
             let mut asked = dir.command(&format!("{command} words --key {spec}"));
-            let ran = common::Ran::from(asked.arg(key).output().unwrap());
+            let ran = crate::common::Ran::from(asked.arg(key).output().unwrap());
             assert_eq!(
                 ran.text(),
                 format!("{file}\n"),

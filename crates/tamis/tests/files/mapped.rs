@@ -1,11 +1,7 @@
 //! Files that processes share: killed writers, lost machines, locks, full
 //! disks. The other processes are this test binary again, told by `ROLE`.
 
-#![cfg(unix)]
-
-mod common;
-
-use common::{BODY, BODY_CHECKSUM, BOOT, KEYS};
+use crate::common::{BODY, BODY_CHECKSUM, BOOT, KEYS};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -72,7 +68,12 @@ fn keys_of(name: &str) -> Vec<String> {
 fn command(role: &str, path: &Path, name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "mapped::child",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(ROLE, role)
         .env(FILE, path)
         .env(NAME, name);

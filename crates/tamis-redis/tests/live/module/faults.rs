@@ -1,12 +1,13 @@
 //! Answers that are lost, filters that are, and filters that are full.
 
+use super::*;
 use crate::common::{Proxy, Server, When, until};
-use crate::*;
 use tamis_redis::Error;
 
 /// A server that is silent for a while: the keys are sent again, and are new,
 /// whichever try has added them.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn what_is_sent_again_is_new() {
     let server = Server::start(&[&load()]);
     let place = at(&server, "silent");
@@ -35,6 +36,7 @@ fn what_is_sent_again_is_new() {
 
 /// An answer that never comes: the keys are open, and in truth added.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn what_is_not_answered_is_open() {
     let server = Server::start(&[&load()]);
     for (kind, command) in [(Kind::Growing, "BF.INSERT"), (Kind::Cuckoo, "CF.ADD")] {
@@ -65,6 +67,7 @@ fn what_is_not_answered_is_open() {
 
 /// What changes a cuckoo filter is sent once: twice would be two copies.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn copies_are_not_sent_again() {
     let server = Server::start(&[&load()]);
     let place = at(&server, "once");
@@ -85,6 +88,7 @@ fn copies_are_not_sent_again() {
 /// A filter that has gone is an error: no answer is "no", and adding does not
 /// begin an empty one.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn a_filter_that_has_gone() {
     let mut server = Server::start(&[&load()]);
     for kind in [Kind::Growing, Kind::Cuckoo] {
@@ -128,6 +132,7 @@ fn a_filter_that_has_gone() {
 
 /// Something else of that name.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn what_is_no_filter() {
     let place = at(server(), "a list");
     server().cli(&["LPUSH", "a list", "x"]);
@@ -143,6 +148,7 @@ fn what_is_no_filter() {
 /// A filter that can't grow takes what it has room for, and says which keys it
 /// did not take.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn a_full_filter() {
     let place = at(server(), "full");
     for reserve in [

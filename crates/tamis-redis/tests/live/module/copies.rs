@@ -1,12 +1,13 @@
 //! Whole filters: to files and back, and one in place of another.
 
-use crate::*;
+use super::*;
 use tamis::{AnyFilter, Blocked, Growing, Open, SecretKey};
 use tamis_redis::{Error, Layout};
 
 /// The module's filter, grown from 100 keys, its file, and what the file
 /// becomes in a module and in strings say the same of 200,000 keys.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn every_copy_answers_alike() {
     let mut filter = create(&at(server(), "original"), Kind::Growing, 100, 0.01);
     let added = keys(0..100_000);
@@ -53,6 +54,7 @@ fn every_copy_answers_alike() {
 
 /// More than one chunk of 16 MiB, while another worker adds.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn a_large_filter_under_load() {
     let place = at(server(), "large");
     let mut filter = create(&place, Kind::Growing, 20_000_000, 0.01);
@@ -81,6 +83,7 @@ fn a_large_filter_under_load() {
 }
 
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn cuckoo_filters_of_one_table() {
     let place = at(server(), "cuckoo");
     let mut filter = create(&place, Kind::Cuckoo, 20_000, 0.01);
@@ -120,6 +123,7 @@ fn cuckoo_filters_of_one_table() {
 
 /// RedisBloom's layout goes by DUMP, and to no file of ours.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn another_systems_layout() {
     let place = at(server(), "theirs");
     for reserve in [
@@ -156,8 +160,9 @@ fn another_systems_layout() {
 /// One takes the place of another, with its time to live, and nothing is left
 /// of what failed.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn in_place_of_another() {
-    let fresh = common::Server::start(&[&load()]);
+    let fresh = crate::common::Server::start(&[&load()]);
     let place = at(&fresh, "name");
     let plan = Plan::for_rate(Kind::Growing, 1_000, 0.01).unwrap();
     let blocked = Plan::one_line(Kind::Blocked, 1_000, 0.01).unwrap();
@@ -216,8 +221,9 @@ fn in_place_of_another() {
 
 /// Where no module answers, it is said, and nothing is left.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn without_a_module() {
-    let bare = common::Server::start(&[]);
+    let bare = crate::common::Server::start(&[]);
     let place = at(&bare, "seen");
     let plan = Plan::for_rate(Kind::Growing, 1_000, 0.01).unwrap();
     let created = RedisFilter::create(&place, &plan, Hasher::default(), &in_module());

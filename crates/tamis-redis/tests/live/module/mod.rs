@@ -1,21 +1,17 @@
 //! Filters that a module of the server keeps, on real servers with Tamis's
-//! module, whose path is in TAMIS_MODULE. `./test` builds it and runs this on
-//! Redis 7, Valkey and Redis 8:
+//! module, whose path is in TAMIS_MODULE. `./test --all` builds it and runs these,
+//! which are ignored else, on Redis 7, Valkey and Redis 8:
 //!
 //! ```text
-//! TAMIS_MODULE=…/libtamis_module.so cargo test -p tamis-redis --test module
+//! TAMIS_MODULE=…/libtamis_module.so cargo test -p tamis-redis --test live module:: -- --ignored
 //! ```
-
-// Other tests use the rest.
-#[path = "../common/mod.rs"]
-#[allow(dead_code, unused_imports)]
-mod common;
 
 mod copies;
 mod faults;
 mod keys;
 
-use common::Server;
+use crate::common::Server;
+use crate::{at, impatient, location};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tamis::{Hasher, Kind, Plan};
@@ -34,24 +30,8 @@ fn server() -> &'static Server {
     SERVER.get_or_init(|| Server::start(&[&load()]))
 }
 
-fn at(server: &Server, name: &str) -> Location {
-    location(&format!("redis://{}/{name}", server.address()))
-}
-
-fn location(text: &str) -> Location {
-    text.parse().unwrap()
-}
-
 fn in_module() -> Options {
     Options::new().in_module()
-}
-
-/// Gives up soon, but not on a server that is only slow.
-fn impatient() -> Options {
-    Options::new()
-        .connect_timeout(Duration::from_secs(2))
-        .response_timeout(Duration::from_secs(2))
-        .retry_for(Duration::from_secs(1))
 }
 
 fn create(place: &Location, kind: Kind, keys: u64, rate: f64) -> RedisFilter {

@@ -4,15 +4,11 @@
 //! new match arm in `oracle.rs`. The other modules are the properties, each
 //! over all subjects that have the ability it needs.
 
-mod common;
-
-mod conformance {
-    mod answers;
-    mod combine;
-    mod counts;
-    mod members;
-    mod oracle;
-    mod subject;
-    mod tables;
-    mod threads;
-}
+mod answers;
+mod combine;
+mod counts;
+mod members;
+mod oracle;
+mod subject;
+mod tables;
+mod threads;

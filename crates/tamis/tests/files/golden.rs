@@ -1,12 +1,10 @@
 //! Small files of every kind and hash, kept for ever: what was written once is
 //! read for ever, and written again byte for byte.
 //!
-//! `TAMIS_BLESS=1 cargo test -p tamis --test golden` makes the missing ones;
+//! `TAMIS_BLESS=1 cargo test -p tamis --test files golden` makes the missing ones;
 //! see golden/README.md.
 
-mod common;
-
-use common::{BODY_CHECKSUM, BOOT};
+use crate::common::{BODY_CHECKSUM, BOOT};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;

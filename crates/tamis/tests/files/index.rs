@@ -1,10 +1,8 @@
 //! `FileIndex`: what it promises, against a naive oracle; its size; its bytes.
 
-mod index {
-    mod bytes;
-    mod files;
-    mod golden;
-}
+mod bytes;
+mod files;
+mod golden;
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;

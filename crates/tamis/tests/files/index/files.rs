@@ -1,6 +1,6 @@
 //! Files: replaced whole or not at all, and known by their stamps.
 
-use super::super::*;
+use super::*;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};

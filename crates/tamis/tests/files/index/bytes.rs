@@ -1,6 +1,6 @@
 //! Truncated, damaged and forged bytes: an error, or an index that answers.
 
-use super::super::*;
+use super::*;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -16,9 +16,7 @@
 //! fill, and the answers by twenty-five wrong ones. Keys are numbered, so every
 //! run measures the same. `--nocapture` shows the figures.
 
-mod common;
-
-use common::reader::Reader;
+use crate::common::reader::Reader;
 use std::collections::HashSet;
 use tamis::{AnyFilter, Hash, Hasher, Kind, Plan};
 
@@ -264,11 +262,14 @@ fn measure(plan: &Plan, keys: Keys, filled: u64, filters: u64, trials: u64) -> S
 /// of the filter.
 fn exact_rate(filter: &AnyFilter) -> f64 {
     let file = filter.to_bytes();
-    let (body, shape) = (&file[common::BODY..], &file[common::SHAPE_2A.start..]);
+    let (body, shape) = (
+        &file[crate::common::BODY..],
+        &file[crate::common::SHAPE_2A.start..],
+    );
     let (k, per_key) = (usize::from(shape[0]), usize::from(shape[4]));
     match filter.kind() {
         Kind::Bloom => {
-            let bits = u64::from_le_bytes(file[common::SHAPE_1].try_into().unwrap());
+            let bits = u64::from_le_bytes(file[crate::common::SHAPE_1].try_into().unwrap());
             let ones: u64 = body.iter().map(|byte| u64::from(byte.count_ones())).sum();
             (ones as f64 / bits as f64).powi(k as i32)
         }

@@ -1,9 +1,7 @@
 //! What is particular to filters that grow: layers, the compound rate, memory,
 //! and files that get longer.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;

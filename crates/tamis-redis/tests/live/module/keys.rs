@@ -1,13 +1,14 @@
 //! Adding, asking, removing.
 
+use super::*;
 use crate::common::{Cluster, Server};
-use crate::*;
 use tamis::KeyCount;
 use tamis_redis::{Error, Layout, aio};
 
 /// Workers that add the same keys at once, while the filter grows: each key is
 /// new to exactly one, as often as the module counts it.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn each_key_is_new_once() {
     let place = at(server(), "workers");
     drop(create(&place, Kind::Growing, 100, 0.001));
@@ -38,6 +39,7 @@ fn each_key_is_new_once() {
 
 /// The same through both protocols, one key at a time and many.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn every_operation() {
     for protocol in ["resp2", "resp3"] {
         let place = format!("redis://{}/all?protocol={protocol}", server().address());
@@ -79,6 +81,7 @@ fn every_operation() {
 
 /// A copy for each adding, as in a file; new is what was not there.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn cuckoo_filters_count_copies() {
     let place = at(server(), "copies");
     let mut filter = create(&place, Kind::Cuckoo, 5_000, 0.001);
@@ -106,6 +109,7 @@ fn cuckoo_filters_count_copies() {
 
 /// Other clients of BF.* share it.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn clients_of_the_commands_share_it() {
     let place = at(server(), "shared");
     let mut filter = create(&place, Kind::Growing, 1_000, 0.001);
@@ -123,6 +127,7 @@ fn clients_of_the_commands_share_it() {
 }
 
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn in_a_cluster() {
     let cluster = Cluster::start(&[&load()]);
     let place = location(&cluster.location("seen"));
@@ -164,6 +169,7 @@ async fn without_blocking() {
 
 /// Replicas are waited for, also for keys that were there already.
 #[test]
+#[ignore = "needs the module: ./test module"]
 fn replicas_are_waited_for() {
     let alone = Server::start(&[&load()]);
     let place = at(&alone, "replicated");
@@ -177,7 +183,7 @@ fn replicas_are_waited_for() {
         assert_eq!(error.unconfirmed(), [0, 1, 2], "{error}");
     }
     let replica = Server::start(&[&load(), &format!("replicaof 127.0.0.1 {}", alone.port())]);
-    common::until("the replica to follow", Duration::from_secs(60), || {
+    crate::common::until("the replica to follow", Duration::from_secs(60), || {
         replica.info("replication", "master_link_status").as_deref() == Some("up")
             && alone.info("replication", "connected_slaves").as_deref() == Some("1")
     });

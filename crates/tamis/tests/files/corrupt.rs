@@ -1,9 +1,7 @@
 //! Hand-made corrupt files: each is a clear error, never a panic, and never an
 //! allocation of what the header claims.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::fs;

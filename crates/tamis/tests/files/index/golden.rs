@@ -1,6 +1,6 @@
 //! Index files that are kept for ever; see golden/README.md.
 
-use super::super::*;
+use super::*;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;

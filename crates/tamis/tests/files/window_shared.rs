@@ -1,8 +1,6 @@
 //! Windows that threads and processes add to at once, that are united, that
 //! pause, and whose tags go around.
 
-#![cfg(unix)]
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -114,7 +112,12 @@ fn child() {
 
 fn spawn(path: &Path, name: &str) -> std::process::Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "window_shared::child",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env(FILE, path)
         .env(NAME, name)
         .stdout(Stdio::piped())

@@ -1,20 +1,16 @@
 //! Every operation on a real server, on a free port of the loopback, with a
 //! folder of its own.
 
-// Other tests use the rest.
-#[allow(dead_code, unused_imports)]
-mod common;
-
 use std::time::Duration;
 use tamis::raw::Shape;
 use tamis::{AnyFilter, Growing, Hash, Hasher, KeyCount, Kind, Plan, SecretKey};
 use tamis_redis::{Error, Location, Options, RedisFilter, aio};
 
-struct Server(common::Server);
+struct Server(crate::common::Server);
 
 impl Server {
     fn start() -> Self {
-        Self(common::Server::start(&[]))
+        Self(crate::common::Server::start(&[]))
     }
 
     fn at(&self, name: &str) -> Location {
@@ -635,7 +631,7 @@ fn silence_is_not_an_answer() {
         assert!(filter.contains_hashes(&hashes(0..1), &mut [false]).is_err());
         server.0.thaw();
         let mut there = vec![false; 10];
-        common::until("the server to answer", Duration::from_secs(60), || {
+        crate::common::until("the server to answer", Duration::from_secs(60), || {
             filter.contains_hashes(&hashes(0..10), &mut there).is_ok()
         });
         assert!(there.iter().all(|there| *there), "{kind}");
@@ -646,7 +642,7 @@ fn silence_is_not_an_answer() {
     }
     // With patience the adds are made good, and told as new once more.
     let patient = hasty.retry_for(Duration::from_secs(60));
-    let wire = common::Proxy::start(server.0.port());
+    let wire = crate::common::Proxy::start(server.0.port());
     let by_wire = format!("redis://{}/blocked", wire.address());
     let mut filter = RedisFilter::open(&by_wire.parse().unwrap(), &patient).unwrap();
     let mut new = vec![false; 3_000];
@@ -655,7 +651,7 @@ fn silence_is_not_an_answer() {
     std::thread::scope(|scope| {
         let adding = scope.spawn(|| filter.insert_hashes(&hashes(0..3_000), &mut new));
         let most = Duration::from_secs(60);
-        common::until("the first try to be given up", most, || {
+        crate::common::until("the first try to be given up", most, || {
             wire.clients() > clients
         });
         server.0.thaw();
