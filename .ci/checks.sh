@@ -40,6 +40,11 @@ readme() {
 
 # What follows is for --all.
 
+# Tests that draw cases by chance, with many more of them.
+more_cases() {
+    TAMIS_CASES=2000 cargo test --quiet $everything --test grep && TAMIS_CASES=600 cargo test --quiet $everything --test command random::
+}
+
 python_heavy() {
     PATH=$PWD/target/no-rust:$PATH pytest target/venv/bin/python crates/tamis-python/tests -m "heavy or module" \
         --ignore crates/tamis-python/tests/pybloomfilter --ignore crates/tamis-python/tests/scale

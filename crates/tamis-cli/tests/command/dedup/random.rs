@@ -1,9 +1,9 @@
 //! Random command lines of `tamis dedup`: shapes of input, options and faults, against an exact oracle.
 //!
 //! Each run draws a new seed and prints it; `TAMIS_SEED=N` repeats one, and `TAMIS_CASES=N` draws another number of
-//! lines than 200.
+//! lines than 100.
 
-use crate::common::{Ran, Sandbox, start};
+use crate::common::{Ran, Sandbox, cases, start};
 use crate::random::input::{Input, Record};
 use crate::random::{Random, packed};
 use std::cell::Cell;
@@ -288,7 +288,7 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn two_hundred_lines() {
+fn lines_by_chance() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
     let new = || {
         SystemTime::now()
@@ -297,7 +297,7 @@ fn two_hundred_lines() {
             .as_nanos() as u64
     };
     let seed = number("TAMIS_SEED").unwrap_or_else(new);
-    let cases = number("TAMIS_CASES").unwrap_or(200);
+    let cases = cases(100);
     // Not by `println!`, which is silent when the test succeeds.
     let _ = writeln!(std::io::stderr(), "TAMIS_SEED={seed}");
     let (alive, watched) = mpsc::channel();

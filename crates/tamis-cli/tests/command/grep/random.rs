@@ -3,10 +3,9 @@
 use super::corpus::Random;
 use super::peer::{TREE, plant, rg, same};
 use super::queries::{Query, Syntax};
-use crate::common::Sandbox;
+use crate::common::{Sandbox, cases};
 use std::io::Write;
 
-const QUESTIONS: u64 = 1000;
 
 /// Files that are unlike logs, and what is in them.
 fn odd_files() -> Vec<(&'static str, Vec<u8>)> {
@@ -278,13 +277,14 @@ fn questions_by_chance(seed: u64, key: &str) {
         lines: &lines,
     };
     let mut different = Vec::new();
-    for _ in 0..QUESTIONS {
+    let asked = cases(150);
+    for _ in 0..asked {
         different.extend(same(&dir, "ix", &questions.next()).err());
     }
     let shown = different.len().min(12);
     assert!(
         different.is_empty(),
-        "{} of {QUESTIONS}:\n{}",
+        "{} of {asked}:\n{}",
         different.len(),
         different[..shown].join("\n\n")
     );

@@ -72,6 +72,9 @@ fn lines_are_counted_and_shown_across_them() {
         all - 1,
     ];
     ask(&dir, &edges);
+    for packed in ["one.log.gz", "members.log.gz", "frames.log.zst"] {
+        fs::remove_file(dir.path(TREE).join(packed)).unwrap();
+    }
 
     // What is appended has few lines before it in its segment.
     let mut file = fs::File::options()
