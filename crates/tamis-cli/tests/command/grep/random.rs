@@ -6,7 +6,6 @@ use super::queries::{Query, Syntax};
 use crate::common::{Sandbox, cases};
 use std::io::Write;
 
-
 /// Files that are unlike logs, and what is in them.
 fn odd_files() -> Vec<(&'static str, Vec<u8>)> {
     let utf16 = |text: &str| -> Vec<u8> {
