@@ -186,10 +186,9 @@ c_library() {
         pytest target/venv/bin/python crates/tamis-capi/tests
 }
 
-# The extension in Debian's SQLite and in the newest. Debian's own Python can load extensions.
+# The extension in Debian's SQLite and in the newest.
 sqlite_tests() {
-    need sqlite3 sqlite3 && need /usr/bin/python3 python3 && environment venv-sqlite /usr/bin/python3 &&
-        wheel_into venv-sqlite && sqlite_extension && pytest target/venv-sqlite/bin/python crates/tamis-sqlite/tests
+    need sqlite3 sqlite3 && wheel_into venv-all && sqlite_extension && pytest target/venv-all/bin/python crates/tamis-sqlite/tests
 }
 
 # The npm package in Node.js, with and without SIMD, and its types; in Chromium, with the example of a million domains; in

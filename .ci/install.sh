@@ -34,16 +34,23 @@ programs() {
         need man man-db && redis && sqlite
 }
 
-# The environment target/NAME of the lock file .ci/python/NAME.txt, made anew when that changes.
-environment() { # environment NAME [PYTHON]
-    local lock=.ci/python/$1.txt venv=target/$1 python=${2:-python3}
+# Environments of lock files, in target: `venv` for ./test; `venv-all` for --all, of Debian's own Python, which can load
+# SQLite's extensions; `venv-pybloomfilter`. Each is made anew when a lock file changes.
+environment() { # environment NAME
+    local venv=target/$1 lock python=python3
+    case $1 in
+    venv) lock=.ci/python/test.txt ;;
+    venv-all) lock=.ci/python/all.txt python=/usr/bin/python3 ;;
+    venv-pybloomfilter) lock=.ci/python/pybloomfilter.txt ;;
+    esac
     (
         flock 9
-        cmp -s "$lock" "$venv/installed.txt" ||
-            { { "$python" -m venv --clear "$venv" 2>/dev/null ||
-                { need ensurepip python3-venv && "$python" -m venv --clear "$venv"; }; } &&
+        cat .ci/python/*.txt | cmp -s - "$venv/installed.txt" ||
+            { need "$python" python3 &&
+                { "$python" -m venv --clear "$venv" 2>/dev/null ||
+                    { need ensurepip python3-venv && "$python" -m venv --clear "$venv"; }; } &&
                 "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$lock" &&
-                cp "$lock" "$venv/installed.txt"; }
+                cat .ci/python/*.txt >"$venv/installed.txt"; }
     ) 9>"$run/$1" || { echo "not everything of $lock could be fetched"; return 1; }
 }
 
