@@ -13,7 +13,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 use turn::{Access, Turn};
 
-const CHUNKS: u64 = 2;
+const CHUNKS: u64 = 3;
 
 /// `Engine`: each shard and the output note the chunks that they have seen.
 struct Engine {
@@ -68,8 +68,8 @@ impl Engine {
         }
     }
 
-    fn assert_in_order(self: Arc<Self>) {
-        let Ok(engine) = Arc::try_unwrap(self) else {
+    fn assert_in_order(this: Arc<Self>) {
+        let Ok(engine) = Arc::try_unwrap(this) else {
             unreachable!("all threads have ended");
         };
         let chunks: Vec<u64> = (0..CHUNKS).collect();
@@ -86,10 +86,10 @@ fn save(printed: &Access<Vec<u64>>, shards: &[Access<Vec<u64>>]) {
     }
 }
 
-/// With at most two switches between threads that have not finished.
+/// With at most three switches between threads that have not finished.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
@@ -103,7 +103,7 @@ fn chunks_pass_in_order_whoever_carries_them() {
         });
         engine.carry_chunks(None);
         others.map(|other| other.join().unwrap());
-        engine.assert_in_order();
+        Engine::assert_in_order(engine);
     });
 }
 
@@ -117,7 +117,7 @@ fn a_checkpoint_between_chunks_finds_all_of_them_printed() {
         });
         engine.carry_chunks(Some(1));
         other.join().unwrap();
-        engine.assert_in_order();
+        Engine::assert_in_order(engine);
     });
 }
 
@@ -131,6 +131,6 @@ fn a_checkpoint_in_silence_waits_for_chunks_on_their_way() {
         });
         engine.carry_chunks(None);
         saver.join().unwrap();
-        engine.assert_in_order();
+        Engine::assert_in_order(engine);
     });
 }
