@@ -79,5 +79,8 @@ pub mod scan;
 pub mod search;
 mod turn;
 
+// Where `turn` finds its locks.
+use std::sync;
+
 #[cfg(test)]
 mod tests;

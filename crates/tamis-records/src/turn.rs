@@ -1,7 +1,8 @@
 //! Order among threads: a value that block 0 uses first, then block 1, and so on, whichever thread carries the block.
 
+// Of the standard library, or of the model that compiles this file, too.
+use super::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, MutexGuard};
 
 pub(crate) struct Turn<T> {
     queue: Mutex<Queue<T>>,

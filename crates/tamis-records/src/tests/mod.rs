@@ -6,6 +6,7 @@ mod exact;
 mod input;
 mod keys;
 mod line_times;
+mod model;
 mod pipeline;
 mod quotes;
 mod scan;

@@ -243,7 +243,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
             return keys;
         }
         match self.body.shared_keys() {
-            Some(keys) => u64::from_le(keys.load(Relaxed)),
+            Some(keys) => keys.get(),
             None => self.keys.load(Relaxed),
         }
     }

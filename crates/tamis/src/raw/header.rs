@@ -373,6 +373,13 @@ pub(crate) fn decode_hasher(
     Ok(hasher.with_rule(rule))
 }
 
+/// Whether the bytes of a header bear the mark of a writer, or half of it.
+pub(crate) fn is_marked(bytes: &[u8]) -> bool {
+    bytes
+        .get(OPEN_UNDER_BOOT)
+        .is_some_and(|mark| mark != BootId::default())
+}
+
 #[inline]
 pub(crate) fn field<const N: usize>(bytes: &[u8], range: Range<usize>) -> [u8; N] {
     let mut out = [0; N];

@@ -5,8 +5,7 @@
 
 use crate::error::Error;
 use crate::raw::blocked::{BlockedShape, LINE_WORDS};
-use crate::raw::word::Word;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::raw::word::{SharedWord, Word};
 
 /// Lines, layers, and bits per key, of a [`Growing`](crate::Growing) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +127,9 @@ const RATE: usize = 3;
 const RESERVED: usize = 4;
 
 /// Describes a layer without keys in the first line of `words`.
-pub(crate) fn put(layer: &GrowingLayer, words: &[AtomicU64]) {
+pub(crate) fn put<W: SharedWord>(layer: &GrowingLayer, words: &[W]) {
     for (word, value) in words.iter().zip(layer.describe(0)) {
-        word.store(value.to_le(), Relaxed);
+        word.put(value);
     }
 }
 

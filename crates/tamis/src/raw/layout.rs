@@ -2,7 +2,7 @@
 
 use super::explain::Explanation;
 use super::shape::Shape;
-use super::word::Word;
+use super::word::{SharedWord, Word};
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::kind::Kind;
@@ -76,7 +76,7 @@ pub trait Creatable: Layout {
 /// word, in any order, so it needs no exclusive access and never fails.
 #[doc(hidden)]
 pub trait BitLayout: Creatable {
-    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool;
+    fn insert<W: SharedWord>(&self, words: &[W], hash: Hash) -> bool;
     /// [`insert`](Self::insert) with the words to itself.
     #[inline]
     fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
@@ -85,12 +85,12 @@ pub trait BitLayout: Creatable {
         new[0]
     }
     /// Adds at most [`BLOCK`] prefetched keys, next to other threads and processes.
-    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]);
+    fn insert_many_shared<W: SharedWord>(&self, words: &[W], hashes: &[Hash], new: &mut [bool]);
     /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
     /// Makes a word that of the union.
     fn unite(word: &AtomicU64, theirs: u64) {
-        word.fetch_or(theirs.to_le(), Relaxed);
+        word.set(theirs);
     }
     /// Makes a word that of the intersection.
     fn intersect(word: &AtomicU64, theirs: u64) {

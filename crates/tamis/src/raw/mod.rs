@@ -22,6 +22,8 @@ pub(crate) mod header;
 pub(crate) mod isa;
 pub(crate) mod layers;
 pub(crate) mod layout;
+#[cfg(test)]
+mod model;
 pub(crate) mod ribbon;
 pub(crate) mod roomy;
 pub(crate) mod shape;

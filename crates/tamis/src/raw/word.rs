@@ -5,16 +5,65 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One little-endian word of a body, readable while others write it.
 pub trait Word: sealed::Sealed + Sync {
+    /// Whether the word's memory is its value, for vector code to load. Not where a model keeps
+    /// the value elsewhere.
+    #[doc(hidden)]
+    const IS_PLAIN: bool = true;
     /// The word's value.
     fn get(&self) -> u64;
 }
 
-impl Word for AtomicU64 {
-    #[inline(always)]
-    fn get(&self) -> u64 {
-        u64::from_le(self.load(Relaxed))
-    }
+/// A little-endian word that several threads or processes change at once.
+#[doc(hidden)]
+pub trait SharedWord: Word {
+    /// Sets these bits; the value before.
+    fn set(&self, bits: u64) -> u64;
+    /// Changes the value; what it was before.
+    fn change(&self, with: impl Fn(u64) -> u64) -> u64;
+    /// Makes this the value.
+    fn put(&self, value: u64);
 }
+
+/// One text for the words of filters and for those of their models, so that what a model shows
+/// holds for both.
+macro_rules! shared_word {
+    ($word:ty, $plain:literal) => {
+        impl Word for $word {
+            const IS_PLAIN: bool = $plain;
+
+            #[inline(always)]
+            fn get(&self) -> u64 {
+                u64::from_le(self.load(Relaxed))
+            }
+        }
+
+        impl SharedWord for $word {
+            #[inline(always)]
+            fn set(&self, bits: u64) -> u64 {
+                u64::from_le(self.fetch_or(bits.to_le(), Relaxed))
+            }
+
+            #[inline(always)]
+            fn change(&self, with: impl Fn(u64) -> u64) -> u64 {
+                let with = |word| Some(with(u64::from_le(word)).to_le());
+                match self.fetch_update(Relaxed, Relaxed, with) {
+                    Ok(before) | Err(before) => u64::from_le(before),
+                }
+            }
+
+            #[inline(always)]
+            fn put(&self, value: u64) {
+                self.store(value.to_le(), Relaxed);
+            }
+        }
+
+        impl sealed::Sealed for $word {}
+    };
+}
+
+shared_word!(AtomicU64, true);
+#[cfg(test)]
+shared_word!(loom::sync::atomic::AtomicU64, false);
 
 /// A word without other users.
 impl Word for u64 {
@@ -47,6 +96,8 @@ impl<W> ReadOnly<W> {
 }
 
 impl<W: Word> Word for ReadOnly<W> {
+    const IS_PLAIN: bool = W::IS_PLAIN;
+
     #[inline(always)]
     fn get(&self) -> u64 {
         self.0.get()
@@ -56,7 +107,6 @@ impl<W: Word> Word for ReadOnly<W> {
 mod sealed {
     pub trait Sealed {}
     impl<W> Sealed for super::ReadOnly<W> {}
-    impl Sealed for super::AtomicU64 {}
     impl Sealed for u64 {}
     impl Sealed for [u8; 8] {}
 }

@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::raw::header::Header;
-use crate::raw::word::{ReadOnly, Word};
+use crate::raw::word::{ReadOnly, SharedWord, Word};
 #[cfg(feature = "files")]
 use crate::store::shared::{SharedMap, Tail};
 use crate::store::words::Words;
@@ -22,12 +22,24 @@ pub trait Body: sealed::Sealed {
     fn words(&self) -> &[Self::Word];
     /// The count of keys, where processes share it.
     #[doc(hidden)]
-    fn shared_keys(&self) -> Option<&AtomicU64> {
+    fn shared_keys(&self) -> Option<&Self::Word> {
         None
     }
 }
 
-mod sealed {
+/// A body that takes keys, and layers for more of them.
+#[doc(hidden)]
+pub trait Growable: Body<Word: SharedWord> + Sized {
+    /// The words without atomics, unless other processes see them, too.
+    fn exclusive(&mut self) -> Option<&mut [u64]>;
+    /// Room for `more` zeros behind a body of `len` bytes, on the heap or in its
+    /// file. In a file they count once [`commit`](Self::commit) was called.
+    fn append(&self, len: u64, more: u64) -> Result<Self, Error>;
+    /// Replaces the header of a shared file.
+    fn commit(&self, header: &Header) -> Result<(), Error>;
+}
+
+pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Bytes {}
     impl Sealed for super::Map {}
@@ -88,27 +100,6 @@ impl Bytes {
     #[cfg(feature = "files")]
     pub(crate) fn shared(map: SharedMap) -> Self {
         Self::new(Owner::Shared(map))
-    }
-
-    /// Room for `more` zeros behind a body of `len` bytes, on the heap or in its
-    /// file. In a file they count once [`commit`](Self::commit) was called.
-    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
-    pub(crate) fn append(&self, len: u64, more: u64) -> Result<Self, Error> {
-        #[cfg(feature = "files")]
-        if let Owner::Shared(map) = &self.owner {
-            return Ok(Self::new(Owner::Tail(map.append(len, more)?)));
-        }
-        Self::zeroed(more)
-    }
-
-    /// Replaces the header of a shared file.
-    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
-    pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
-        #[cfg(feature = "files")]
-        if let Owner::Shared(map) = &self.owner {
-            return map.commit(header);
-        }
-        Ok(())
     }
 
     /// Waits until this part of a mapped file is on disk.
@@ -194,6 +185,30 @@ impl Body for Bytes {
             Owner::Shared(map) => Some(map.keys()),
             _ => None,
         }
+    }
+}
+
+impl Growable for Bytes {
+    fn exclusive(&mut self) -> Option<&mut [u64]> {
+        self.exclusive()
+    }
+
+    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
+    fn append(&self, len: u64, more: u64) -> Result<Self, Error> {
+        #[cfg(feature = "files")]
+        if let Owner::Shared(map) = &self.owner {
+            return Ok(Self::new(Owner::Tail(map.append(len, more)?)));
+        }
+        Self::zeroed(more)
+    }
+
+    #[cfg_attr(not(feature = "files"), expect(unused_variables))]
+    fn commit(&self, header: &Header) -> Result<(), Error> {
+        #[cfg(feature = "files")]
+        if let Owner::Shared(map) = &self.owner {
+            return map.commit(header);
+        }
+        Ok(())
     }
 }
 

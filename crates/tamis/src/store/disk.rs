@@ -8,7 +8,7 @@ use crate::store::check::{Terms, checksum_of_zeros, sealed, verify, verify_bytes
 use crate::store::lock::FileLock;
 use crate::store::mode::Readers;
 use crate::store::replace::{Existing, open_regular, reserve, write_atomically};
-use crate::store::shared::{self, SharedMap, read_header};
+use crate::store::shared::{SharedMap, check_clean, read_header};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -100,19 +100,22 @@ pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Re
     }
 }
 
-fn check_clean(header: &Header, path: &Path, terms: Terms<'_>) -> Result<(), Error> {
-    if terms.accept_loss {
-        return Ok(());
-    }
-    shared::check_clean(header, path)
+/// The header of a file that others may be writing.
+fn reader_header(file: &File, path: &Path, terms: Terms<'_>) -> Result<Header, Error> {
+    read_header(file, path, |bytes| {
+        let header = Header::decode(bytes, terms.key)?;
+        if !terms.accept_loss {
+            check_clean(&header, path)?;
+        }
+        Ok(header)
+    })
 }
 
 /// Reads a whole file to the heap.
 pub(crate) fn load(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
     loop {
         let mut file = open_regular(path, false)?;
-        let header = read_header(&file, path, terms.key)?;
-        check_clean(&header, path, terms)?;
+        let header = reader_header(&file, path, terms)?;
         let mut body = Bytes::zeroed(header.body_len())?;
         let bytes = body.exclusive_bytes().unwrap_or_default();
         file.read_exact(bytes).map_err(Error::io("reading", path))?;
@@ -128,8 +131,7 @@ pub(crate) fn load(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Err
 pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error> {
     loop {
         let file = open_regular(path, false)?;
-        let header = read_header(&file, path, terms.key)?;
-        check_clean(&header, path, terms)?;
+        let header = reader_header(&file, path, terms)?;
         let map = Map::of_file(&file, path, HEADER_LEN as u64, header.body_len())?;
         if terms.verify == Some(true)
             && let Err(damaged) = verify(&header, map.words())
@@ -146,12 +148,10 @@ pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error>
 
 /// Whether a writer has opened the file since its header was read; the checksum
 /// then belongs to a body that no longer exists.
-fn has_changed(mut file: &File, header: &Header, path: &Path, terms: Terms<'_>) -> bool {
-    let again = file
-        .seek(SeekFrom::Start(0))
-        .map_err(Error::io("reading", path))
-        .and_then(|_| read_header(file, path, terms.key));
-    again.is_ok_and(|again| again != *header)
+fn has_changed(file: &File, header: &Header, path: &Path, terms: Terms<'_>) -> bool {
+    let again = reader_header(file, path, terms);
+    // Half of a change is a change, too.
+    !again.is_ok_and(|again| again == *header)
 }
 
 /// Maps a file for writing next to other processes.

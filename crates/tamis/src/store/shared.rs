@@ -1,14 +1,16 @@
 //! A file mapped for writing, next to other processes.
 
+#[cfg(test)]
+mod model;
+
 use crate::error::Error;
-use crate::hasher::SecretKey;
 use crate::kind::Kind;
 use crate::raw::header::{
-    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD,
+    BODY_CHECKSUM_WORD, BOOT_WORDS, BootId, HEADER_LEN, Header, KEYS_UNKNOWN, KEYS_WORD, is_marked,
 };
 use crate::raw::layers;
 use crate::raw::shape::Shape;
-use crate::raw::word::Word;
+use crate::raw::word::{SharedWord, Word};
 use crate::store::check::{Terms, verify};
 use crate::store::lock::{check_lockable, is_still};
 use crate::store::replace::{open_regular, reserve};
@@ -16,7 +18,11 @@ use crate::store::words::Words;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -27,23 +33,50 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// few milliseconds. For a larger one, that would cost what mapping saves.
 const SUMMED_AT_ONCE: u64 = 16 << 20;
 
-/// Reads and checks the header of an open file; `file` is left at the body.
+/// Reads the header of an open file, and checks it by `sound`; `file` is left at the body.
 pub(crate) fn read_header(
     mut file: &File,
     path: &Path,
-    key: Option<&SecretKey>,
+    sound: impl Fn(&[u8]) -> Result<Header, Error>,
 ) -> Result<Header, Error> {
     let read_error = || Error::io("reading", path);
-    let mut bytes = Vec::with_capacity(HEADER_LEN);
-    (&mut file)
-        .take(HEADER_LEN as u64)
-        .read_to_end(&mut bytes)
-        .map_err(read_error())?;
-    let header = Header::decode(&bytes, key)?;
+    let read = || {
+        let mut bytes = Vec::with_capacity(HEADER_LEN);
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| (&mut file).take(HEADER_LEN as u64).read_to_end(&mut bytes))
+            .map_err(read_error())?;
+        Ok(bytes)
+    };
+    let header = settled(read, sound, || {
+        std::thread::sleep(Duration::from_millis(1));
+    })?;
+    // The layers that the header counts are seen as they were before it was written.
+    fence(Acquire);
     // Asked after the header was read: a growing file gets longer first.
     let meta = file.metadata().map_err(read_error())?;
     header.check_file_len(meta.len())?;
     Ok(header)
+}
+
+/// How often a header is read that is marked and seems damaged.
+const LOOKS: u32 = 20;
+
+/// A header that a writer may be changing. A write that replaces it isn't one step for readers,
+/// nor is a mark of two words, so they may see half of either: what seems damaged is read again
+/// if it is marked.
+pub(crate) fn settled(
+    mut read: impl FnMut() -> Result<Vec<u8>, Error>,
+    sound: impl Fn(&[u8]) -> Result<Header, Error>,
+    pause: impl Fn(),
+) -> Result<Header, Error> {
+    for _ in 1..LOOKS {
+        let bytes = read()?;
+        match sound(&bytes) {
+            Err(Error::Corrupt { .. } | Error::Unclean { .. }) if is_marked(&bytes) => pause(),
+            done => return done,
+        }
+    }
+    sound(&read()?)
 }
 
 /// Refuses a file that was open for writing when the machine went down.
@@ -118,7 +151,7 @@ impl SharedMap {
 
     fn try_open(path: &Path, terms: Terms<'_>) -> Result<(Header, Self), Error> {
         let (file, alone) = open_shared(path)?;
-        let mut header = read_header(&file, path, terms.key)?;
+        let mut header = read_header(&file, path, |bytes| Header::decode(bytes, terms.key))?;
         header.check_shareable()?;
         // Next to a living writer, a mark that names no boot is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
@@ -164,9 +197,9 @@ impl SharedMap {
     /// could leave a file that lacks pages but looks whole.
     fn mark_open(&self, header: &Header, alone: bool) -> Result<(), Error> {
         if alone {
-            self.store(KEYS_WORD, header.state.keys);
-            self.store(BODY_CHECKSUM_WORD, 0);
-            self.store_boot(this_boot());
+            self.words()[KEYS_WORD].put(header.state.keys);
+            self.words()[BODY_CHECKSUM_WORD].put(0);
+            store_boot(self.words(), this_boot());
             self.words
                 .flush_first(HEADER_LEN)
                 .map_err(Error::io("syncing", &self.path))?;
@@ -196,16 +229,6 @@ impl SharedMap {
     /// The count of keys, shared with the other processes.
     pub(crate) fn keys(&self) -> &AtomicU64 {
         &self.words()[KEYS_WORD]
-    }
-
-    fn store(&self, word: usize, value: u64) {
-        self.words()[word].store(value.to_le(), Relaxed);
-    }
-
-    fn store_boot(&self, boot: BootId) {
-        for (word, bytes) in BOOT_WORDS.into_iter().zip(boot.as_chunks().0) {
-            self.store(word, u64::from_le_bytes(*bytes));
-        }
     }
 
     /// Appends zeros to the file and maps them. They count once
@@ -239,6 +262,8 @@ impl SharedMap {
     pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
         let mut header = *header;
         header.state.open_under = Some(this_boot());
+        // A reader of this header must see the line of the layer that it counts.
+        fence(Release);
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))
             .and_then(|_| file.write_all(&header.encode()))
@@ -274,9 +299,9 @@ impl SharedMap {
         match alone {
             Ok(()) => {
                 if let Some(sum) = self.sum_at_once() {
-                    self.store(BODY_CHECKSUM_WORD, sum);
+                    self.words()[BODY_CHECKSUM_WORD].put(sum);
                 }
-                self.store_boot(BootId::default());
+                store_boot(self.words(), BootId::default());
                 let flushed = self.words.flush_first(HEADER_LEN);
                 self.file
                     .unlock()
@@ -331,7 +356,14 @@ fn forks() -> u64 {
     0
 }
 
-fn encode_words(words: &[AtomicU64]) -> Vec<u8> {
+/// Marks a file as open for writing under this boot, or as closed.
+fn store_boot<W: SharedWord>(words: &[W], boot: BootId) {
+    for (word, bytes) in BOOT_WORDS.into_iter().zip(boot.as_chunks().0) {
+        words[word].put(u64::from_le_bytes(*bytes));
+    }
+}
+
+fn encode_words<W: Word>(words: &[W]) -> Vec<u8> {
     words
         .iter()
         .flat_map(|word| word.get().to_le_bytes())

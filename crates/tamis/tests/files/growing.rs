@@ -5,7 +5,13 @@ use crate::common::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs;
-use tamis::{AnyFilter, Body, Error, Growing, Hash, Hasher, KeyCount, Kind, Open, Plan, SecretKey};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Release},
+};
+use tamis::{
+    AnyFilter, Body, Error, Expansion, Growing, Hash, Hasher, KeyCount, Kind, Open, Plan, SecretKey,
+};
 
 fn hashes(range: std::ops::Range<u64>) -> Vec<Hash> {
     range.map(Hash::from_u64).collect()
@@ -213,6 +219,35 @@ fn a_file_being_written_belongs_to_one_and_is_readable() {
     drop(writer);
     let again = Growing::share(&path).unwrap();
     assert!(matches!(again.keys(), KeyCount::Counted(_)));
+}
+
+/// At any moment: the header may be half replaced by the next.
+#[test]
+fn a_reader_that_opens_while_it_grows_finds_what_was_added() {
+    const KEYS: u64 = 400;
+    let (dir, each) = (tempfile::tempdir().unwrap(), Expansion::Times(1));
+    let path = dir.path().join("f.tamis");
+    let first = Growing::reserve(4, 0.01, each, Hasher::default()).unwrap();
+    first.save_new(&path).unwrap();
+    let mut writer = Growing::share(&path).unwrap();
+    writer.set_expansion(each);
+    let added = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 1..=KEYS {
+                add(&mut writer, n - 1..n);
+                added.store(n, Release);
+            }
+        });
+        loop {
+            let n = added.load(Acquire);
+            assert!(has_all(&Growing::open(&path).unwrap(), n));
+            if n == KEYS {
+                break;
+            }
+        }
+    });
+    assert!(writer.shape().layers() > 50);
 }
 
 /// Every state of the file between the steps of adding a layer, as a process

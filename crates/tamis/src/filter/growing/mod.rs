@@ -12,6 +12,8 @@
 //! first, and a part for every layer added since.
 
 mod asking;
+#[cfg(all(test, feature = "files"))]
+mod model;
 #[cfg(test)]
 mod tests;
 mod union;
@@ -29,13 +31,13 @@ use crate::raw::header::{Header, KEYS_UNKNOWN, State};
 use crate::raw::layers::{GrowingLayer, GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
 use crate::raw::shape::Shape;
-use crate::store::body::{Body, Bytes};
+use crate::raw::word::SharedWord as _;
+use crate::store::body::{Body, Bytes, Growable};
 #[cfg(feature = "files")]
 use crate::store::{check::Terms, disk};
 use std::fmt;
 #[cfg(feature = "files")]
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A filter that grows with its keys and keeps its rate at any size.
 ///
@@ -227,13 +229,7 @@ impl Growing {
 
     /// [`insert`](Self::insert) for a key that is already hashed.
     pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
-        if self.contains_hash(hash) {
-            return Ok(false);
-        }
-        self.make_room()?;
-        let mut new = [false];
-        self.fill(&[hash], &mut new);
-        Ok(new[0])
+        self.add(hash)
     }
 
     /// Adds many keys; `new[i]` is the answer for `keys[i]`. Much faster than a
@@ -293,6 +289,66 @@ impl Growing {
             self.insert_block(hashes, new)?;
         }
         Ok(())
+    }
+
+    /// The bytes that it will grow by when it is full; 0 if it can't grow.
+    #[must_use]
+    pub fn growth_bytes(&self) -> u64 {
+        let bytes = |next: GrowingLayer| (next.shape.lines() + 1) * 64;
+        self.next_layer().map_or(0, bytes)
+    }
+
+    /// Removes all keys. The layers stay, so that the memory does, too; keys
+    /// go into the newest, which is the largest.
+    ///
+    /// ```
+    /// use tamis::Growing;
+    /// let mut seen = Growing::new(1_000, 0.001)?;
+    /// seen.insert("key")?;
+    /// seen.clear();
+    /// assert!(!seen.contains("key"));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn clear(&mut self) {
+        for layer in &mut self.layers {
+            layer.keys = 0;
+        }
+        for layer in &self.layers {
+            for word in self.words(layer) {
+                word.put(0);
+            }
+            self.part(layer.part).words()[layer.at - LINE_WORDS + KEYS].put(0);
+        }
+        self.counted = true;
+        self.capacity = self.newest().capacity;
+        self.count(0);
+    }
+
+    /// For a filter that [`share`](Self::share)s a file: waits until everything
+    /// added so far is on disk. Does nothing for a filter on the heap.
+    pub fn sync(&self) -> Result<(), Error> {
+        self.parts().try_for_each(Bytes::sync)
+    }
+
+    /// For a filter that [`share`](Self::share)s a file: writes it back, closes
+    /// it, and reports failures. Dropping it does the same, silently.
+    pub fn close(self) -> Result<(), Error> {
+        self.sync()?;
+        drop(self.tails);
+        self.body.close()
+    }
+}
+
+/// Adding, next to other processes that read the file.
+impl<B: Growable> Growing<B> {
+    fn add(&mut self, hash: Hash) -> Result<bool, Error> {
+        if self.contains_hash(hash) {
+            return Ok(false);
+        }
+        self.make_room()?;
+        let mut new = [false];
+        self.fill(&[hash], &mut new);
+        Ok(new[0])
     }
 
     fn insert_block(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
@@ -358,9 +414,9 @@ impl Growing {
         let newest = self.layers.len() - 1;
         self.layers[newest].keys = keys;
         let Layer { part, at, .. } = self.layers[newest];
-        self.part(part).words()[at - LINE_WORDS + KEYS].store(keys.to_le(), Relaxed);
+        self.part(part).words()[at - LINE_WORDS + KEYS].put(keys);
         if let Some(total) = self.body.shared_keys() {
-            total.store(self.counted_keys().to_le(), Relaxed);
+            total.put(self.counted_keys());
         }
     }
 
@@ -413,13 +469,6 @@ impl Growing {
         }
     }
 
-    /// The bytes that it will grow by when it is full; 0 if it can't grow.
-    #[must_use]
-    pub fn growth_bytes(&self) -> u64 {
-        let bytes = |next: GrowingLayer| (next.shape.lines() + 1) * 64;
-        self.next_layer().map_or(0, bytes)
-    }
-
     #[cold]
     fn refusal(&self) -> Error {
         let keys = self.layers.iter().map(|layer| layer.keys).sum();
@@ -427,46 +476,6 @@ impl Growing {
             entries: keys,
             load: keys as f64 / self.capacity as f64,
         }
-    }
-
-    /// Removes all keys. The layers stay, so that the memory does, too; keys
-    /// go into the newest, which is the largest.
-    ///
-    /// ```
-    /// use tamis::Growing;
-    /// let mut seen = Growing::new(1_000, 0.001)?;
-    /// seen.insert("key")?;
-    /// seen.clear();
-    /// assert!(!seen.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn clear(&mut self) {
-        for layer in &mut self.layers {
-            layer.keys = 0;
-        }
-        for layer in &self.layers {
-            for word in self.words(layer) {
-                word.store(0, Relaxed);
-            }
-            self.part(layer.part).words()[layer.at - LINE_WORDS + KEYS].store(0, Relaxed);
-        }
-        self.counted = true;
-        self.capacity = self.newest().capacity;
-        self.count(0);
-    }
-
-    /// For a filter that [`share`](Self::share)s a file: waits until everything
-    /// added so far is on disk. Does nothing for a filter on the heap.
-    pub fn sync(&self) -> Result<(), Error> {
-        self.parts().try_for_each(Bytes::sync)
-    }
-
-    /// For a filter that [`share`](Self::share)s a file: writes it back, closes
-    /// it, and reports failures. Dropping it does the same, silently.
-    pub fn close(self) -> Result<(), Error> {
-        self.sync()?;
-        drop(self.tails);
-        self.body.close()
     }
 }
 

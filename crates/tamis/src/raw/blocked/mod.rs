@@ -26,14 +26,14 @@ use crate::kind::Kind;
 use crate::raw::explain::{Explanation, Look, all_of, bit};
 use crate::raw::isa::{Batch, Isa, Level, prefetch};
 use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
-use crate::raw::word::Word;
+use crate::raw::word::{SharedWord, Word};
 use scalar::Line;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Which words of a line lack the key's bit.
 #[inline(always)]
 fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> u8 {
     match isa.level() {
+        _ if !W::IS_PLAIN => scalar::missing(line, lo, cover),
         Level::Portable => scalar::missing(line, lo, cover),
         // SAFETY: the level was detected, and a reference to a line is readable.
         #[cfg(target_arch = "x86_64")]
@@ -113,12 +113,12 @@ fn lacks<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
 
 /// Adds the key next to other threads and processes; was it new?
 #[inline(always)]
-fn add_shared(words: &[AtomicU64]) -> impl Task {
-    Beside::<_, _, true>(words.as_chunks().0, lacked_until_now)
+fn add_shared<W: SharedWord>(words: &[W]) -> impl Task {
+    Beside::<_, _, true>(words.as_chunks().0, lacked_until_now::<W>)
 }
 
 #[inline(always)]
-fn lacked_until_now(isa: Isa, line: &Line<AtomicU64>, lo: u64, cover: u8) -> bool {
+fn lacked_until_now<W: SharedWord>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
     // Words that have the bit are left alone: reading keeps the line shared
     // between the cores.
     let mut missing = missing(isa, line, lo, cover);
@@ -126,7 +126,7 @@ fn lacked_until_now(isa: Isa, line: &Line<AtomicU64>, lo: u64, cover: u8) -> boo
     while missing != 0 {
         let w = missing.trailing_zeros();
         let bit = 1u64 << (lo >> (6 * w) & 63);
-        lacked |= u64::from_le(line[w as usize].fetch_or(bit.to_le(), Relaxed)) & bit == 0;
+        lacked |= line[w as usize].set(bit) & bit == 0;
         missing &= missing - 1;
     }
     lacked
@@ -330,7 +330,7 @@ impl Layout for BlockedShape {
 
 impl BitLayout for BlockedShape {
     #[inline]
-    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
+    fn insert<W: SharedWord>(&self, words: &[W], hash: Hash) -> bool {
         one(self, add_shared(words), hash)
     }
 
@@ -339,7 +339,7 @@ impl BitLayout for BlockedShape {
         one(self, Add(words.as_chunks_mut().0), hash)
     }
 
-    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
+    fn insert_many_shared<W: SharedWord>(&self, words: &[W], hashes: &[Hash], new: &mut [bool]) {
         self.many(add_shared(words), hashes, new);
     }
 

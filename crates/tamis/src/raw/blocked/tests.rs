@@ -4,6 +4,7 @@
 use super::*;
 use crate::raw::usual_or;
 use proptest::prelude::*;
+use std::sync::atomic::AtomicU64;
 
 /// `docs/format.md`, word for word.
 fn documented(lo: u64, k: u64) -> Line<u64> {

@@ -13,8 +13,7 @@ use crate::kind::Kind;
 use crate::raw::explain::{Cell, Explanation, Look, all_of, bit};
 use crate::raw::isa::prefetch;
 use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
-use crate::raw::word::Word;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::raw::word::{SharedWord, Word};
 
 #[inline]
 const fn place(position: u64) -> (usize, u64) {
@@ -69,20 +68,19 @@ impl Layout for BloomShape {
 
 impl BitLayout for BloomShape {
     #[inline]
-    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
+    fn insert<W: SharedWord>(&self, words: &[W], hash: Hash) -> bool {
         let mut new = false;
         for position in self.positions(hash) {
             let (word, bit) = place(position);
             // A set bit is left alone: reading keeps the line shared.
             if words[word].get() & bit == 0 {
-                let before = u64::from_le(words[word].fetch_or(bit.to_le(), Relaxed));
-                new |= before & bit == 0;
+                new |= words[word].set(bit) & bit == 0;
             }
         }
         new
     }
 
-    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
+    fn insert_many_shared<W: SharedWord>(&self, words: &[W], hashes: &[Hash], new: &mut [bool]) {
         self.prefetch(words, hashes);
         for (hash, new) in hashes.iter().zip(new) {
             *new = self.insert(words, *hash);

@@ -25,9 +25,9 @@ use crate::raw::blocked::{LINE_BITS, LINE_WORDS};
 use crate::raw::explain::{Explanation, Look, all_of};
 use crate::raw::isa::prefetch;
 use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
-use crate::raw::word::Word;
+use crate::raw::word::{SharedWord, Word};
 use shape::COUNTER_BITS;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 
 /// Words of a line: a counter for each bit of a blocked filter's.
 pub(crate) const COUNTER_WORDS: usize = LINE_WORDS * COUNTER_BITS;
@@ -67,12 +67,12 @@ impl CountingShape {
 
     /// Takes one from each of the key's counters, if the key seems present;
     /// whether it did, and whether it still does.
-    pub(crate) fn remove(&self, words: &[AtomicU64], hash: Hash) -> (bool, bool) {
+    pub(crate) fn remove<W: SharedWord>(&self, words: &[W], hash: Hash) -> (bool, bool) {
         if !self.contains(words, hash) {
             return (false, false);
         }
         self.for_each_counter(hash, |word, shift| {
-            update(&words[word], |word| subtract(word, 1 << shift));
+            words[word].change(|word| subtract(word, 1 << shift));
         });
         (true, self.contains(words, hash))
     }
@@ -149,15 +149,6 @@ fn zip_counters(a: u64, b: u64, combine: impl Fn(u64, u64) -> u64) -> u64 {
     })
 }
 
-/// Changes a word while others may change it, too; what it was.
-#[inline(always)]
-fn update(word: &AtomicU64, change: impl Fn(u64) -> u64) -> u64 {
-    let change = |word| Some(change(u64::from_le(word)).to_le());
-    match word.fetch_update(Relaxed, Relaxed, change) {
-        Ok(before) | Err(before) => u64::from_le(before),
-    }
-}
-
 impl Sealed for CountingShape {}
 
 impl Creatable for CountingShape {}
@@ -215,15 +206,15 @@ impl Layout for CountingShape {
 
 impl BitLayout for CountingShape {
     #[inline]
-    fn insert(&self, words: &[AtomicU64], hash: Hash) -> bool {
+    fn insert<W: SharedWord>(&self, words: &[W], hash: Hash) -> bool {
         let mut new = false;
         self.for_each_counter(hash, |word, shift| {
-            new |= update(&words[word], |word| add(word, 1 << shift)) >> shift & 15 == 0;
+            new |= words[word].change(|word| add(word, 1 << shift)) >> shift & 15 == 0;
         });
         new
     }
 
-    fn insert_many_shared(&self, words: &[AtomicU64], hashes: &[Hash], new: &mut [bool]) {
+    fn insert_many_shared<W: SharedWord>(&self, words: &[W], hashes: &[Hash], new: &mut [bool]) {
         hashes
             .iter()
             .for_each(|hash| self.prefetch_all(words, *hash));
@@ -249,14 +240,12 @@ impl BitLayout for CountingShape {
 
     /// The sums: as if the keys of both had been added to one.
     fn unite(word: &AtomicU64, theirs: u64) {
-        update(word, |ours| {
-            zip_counters(ours, theirs, |a, b| (a + b).min(15))
-        });
+        word.change(|ours| zip_counters(ours, theirs, |a, b| (a + b).min(15)));
     }
 
     /// The smaller of the two, which is at least what the common keys add up
     /// to, so these can go on being removed.
     fn intersect(word: &AtomicU64, theirs: u64) {
-        update(word, |ours| zip_counters(ours, theirs, u64::min));
+        word.change(|ours| zip_counters(ours, theirs, u64::min));
     }
 }
