@@ -9,7 +9,8 @@ CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 export CARGO_TARGET_DIR
 # A linker that takes half the time, where there is one.
 if command -v mold >/dev/null; then
-    export RUSTFLAGS="${RUSTFLAGS:-} -Clink-arg=-fuse-ld=mold"
+    host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+    export "CARGO_TARGET_${host}_RUSTFLAGS=-Clink-arg=-fuse-ld=mold"
 fi
 
 # The workspace, and of the command everything, not only what its small build has. One set of features: each other
@@ -46,8 +47,8 @@ python_package() {
 }
 
 wheel_into() { # wheel_into ENVIRONMENT
-    environment "$1" && PATH=$PWD/target/no-rust:$PATH "target/$1/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps \
-        target/python-dist/*.whl
+    environment "$1" && PATH=$PWD/target/no-rust:$PATH flock "target/$1/installed.txt" "target/$1/bin/pip" install --quiet \
+        --disable-pip-version-check --force-reinstall --no-deps target/python-dist/*.whl
 }
 
 # What PyPI would get: for every Linux since 2014 and every CPython since 3.9.

@@ -46,7 +46,7 @@ more_cases() {
 }
 
 python_heavy() {
-    PATH=$PWD/target/no-rust:$PATH pytest target/venv/bin/python crates/tamis-python/tests -m "heavy or module" \
+    PATH=$PWD/target/no-rust:$PATH pytest target/venv/bin/python crates/tamis-python/tests --heavy -m "heavy or module" \
         --ignore crates/tamis-python/tests/pybloomfilter --ignore crates/tamis-python/tests/scale
 }
 
@@ -232,6 +232,11 @@ debian_packages() {
     local -x TAMIS_DEB_PROFILE=release
     need dpkg-shlibdeps dpkg-dev && need pkg-config pkgconf && tool cargo-deb 3.8.0 --no-default-features &&
         crates/tamis-cli/tests/debian && crates/tamis-capi/tests/debian
+}
+
+# Every target for a few seconds, from a seed of its own. Their own seeds are replayed by the tests.
+fuzz() {
+    .ci/fuzz build address && FUZZ_SANITIZER=address .ci/fuzz run 4
 }
 
 benchmarks() {
