@@ -3,6 +3,10 @@
 //! `pipeline.rs`.
 
 #[path = "../turn.rs"]
+#[allow(
+    clippy::duplicate_mod,
+    reason = "with the model's locks instead of the system's"
+)]
 mod turn;
 
 mod sync {
@@ -102,7 +106,7 @@ fn chunks_pass_in_order_whoever_carries_them() {
             thread::spawn(move || engine.carry_chunks(None))
         });
         engine.carry_chunks(None);
-        others.map(|other| other.join().unwrap());
+        others.into_iter().for_each(|other| other.join().unwrap());
         Engine::assert_in_order(engine);
     });
 }
