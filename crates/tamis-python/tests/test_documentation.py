@@ -186,6 +186,7 @@ def test_the_stubs_type_a_program(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         """
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -209,6 +210,8 @@ lately: pl.DataFrame = tamis.dedup(pl.DataFrame({"a": [1]}), "a", at="time", wit
 value: int | None = tamis.Guard(seen).get("key", {"key": 1}.get)
 blocked = tamis.build(pl.Series(["a"]), allow=["b"])
 left: pl.DataFrame = tamis.dedup(pl.DataFrame({"a": [1]}), "a", filter=seen)
+words: list[str] = tamis.dedup(["a"], within="24h")
+stream: Iterator[str] = tamis.dedup((word for word in words), within="24h", n=1000)
 
 async def ask(remote: tamis.AsyncRedisFilter) -> list[bool]:
     return await remote.add_many(["a", b"b"])

@@ -94,6 +94,21 @@ def test_against_an_oracle_with_times(pace, meaning, generations):
     assert window.latest == oracle.latest
 
 
+def test_a_datetime_is_taken_to_the_microsecond():
+    rng = random.Random("microseconds")
+    zones = [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1, microseconds=7))]
+    for year in [2, 1583, 1833, 1834, 1969, 1970, *range(2020, 2120, 3), 9998]:
+        for zone in zones:
+            day = timedelta(days=rng.randrange(365), seconds=rng.randrange(86_400))
+            at = datetime(year, 1, 1, tzinfo=zone) + day + timedelta(microseconds=rng.randrange(1_000_000))
+            window = tamis.Window(10, within="1h")
+            assert window.add("key", at=at) and window.latest == at
+            local = at.replace(tzinfo=None)
+            if 1970 < year < 9998:
+                window = tamis.Window(10, within="1h")
+                assert window.add("key", at=local) and window.latest == local.astimezone(UTC)
+
+
 def test_the_edges_of_the_window_are_exact():
     hour, tick = timedelta(hours=1), timedelta(microseconds=1)
     window = tamis.Window(1000, 1e-9, within=8 * hour)
