@@ -12,7 +12,7 @@ use tamis::{Hash, Moment, Renewal, Span, Window, WindowOptions};
 pub struct Added {
     /// Which were not in the window.
     pub new: Vec<bool>,
-    /// Which changed it: were new, or renewed.
+    /// Which may have changed it: were new, renewed, or first seen before all others.
     pub changed: Vec<bool>,
 }
 
@@ -92,10 +92,7 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
     for (i, answer) in missing.iter().zip(&answers) {
         new[*i] = *answer;
     }
-    let changed = match window.options().renewed() {
-        Renewal::Within => new.clone(),
-        Renewal::Quiet => there.iter().map(|there| !there).collect(),
-    };
+    let changed = there.iter().map(|there| !there).collect();
     Added { new, changed }
 }
 

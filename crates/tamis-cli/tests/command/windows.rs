@@ -1,7 +1,9 @@
 //! What the commands know of windows, and what they refuse.
 
 use crate::common::Sandbox;
+use crate::random::Random;
 use serde_json::Value;
+use std::fmt::Write as _;
 
 #[test]
 fn quiet_is_a_window_with_a_time_and_silence_without() {
@@ -119,9 +121,35 @@ fn bad_windows_are_refused() {
             "check --at latest plain.tamis keys.txt",
             "--at is for windows",
         ),
+        ("explain --at latest plain.tamis a", "--at is for windows"),
+        (
+            "check --time csv:1 plain.tamis keys.txt",
+            "--time is for windows",
+        ),
+        ("check --time tsv:1 keys.tamis keys.txt", "heeds no time"),
+        (
+            "check --time tsv:1 --at now day.tamis keys.txt",
+            "cannot be used with",
+        ),
         (
             "check --at tomorrow day.tamis keys.txt",
-            "expected a date and time like",
+            "expected a time like",
+        ),
+        (
+            "check --at 20240501 day.tamis keys.txt",
+            "expected a time like",
+        ),
+        (
+            "dedup --within 1h --time-format %F keys.txt",
+            "--time <SPEC>",
+        ),
+        (
+            "dedup --within 1h --time now --time-format %F keys.txt",
+            "--time now takes the clock's",
+        ),
+        (
+            "dedup --within 1h --time line --time-format %Q keys.txt",
+            "got '%Q'",
         ),
         (
             "create new.tamis --kind window",
@@ -370,7 +398,7 @@ fn a_window_is_made_filled_asked_and_merged() {
         "b\nc\n"
     );
     assert!(dir.ok("verify all.tamis").text().contains("valid"));
-    let explained = dir.ok("explain all.tamis a");
+    let explained = dir.ok("explain --at latest all.tamis a");
     assert!(
         explained.text().contains("holds it"),
         "{}",
@@ -405,4 +433,107 @@ fn a_plan_says_what_a_window_takes() {
     dir.ok("create seen.tamis --last 10M -p 1e-4");
     let info: Value = serde_json::from_slice(&dir.ok("info --json seen.tamis").out).unwrap();
     assert_eq!(info["bytes"], bytes);
+}
+
+#[test]
+fn check_and_explain_agree_at_any_time() {
+    let dir = Sandbox::new();
+    let mut random = Random::new(61, 0);
+    let start: u64 = 1_700_000_000;
+    let names: Vec<String> = (0..60).map(|key| format!("key-{key}")).collect();
+    dir.write("keys.txt", names.join("\n") + "\n");
+    for (number, options) in [
+        "--within 80s -n 10",
+        "--within 80s -n 1k",
+        "--quiet 80s -n 10 --generations 3",
+        "--quiet 80s -n 1k",
+        "--last 12",
+        "--last 500",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let window = format!("{number}.tamis");
+        dir.ok(&format!("create {window} {options}"));
+        let mut rows = String::from("id,at\n");
+        for event in 0..200 {
+            let (key, late) = (random.below(50), random.below(30));
+            writeln!(rows, "key-{key},{}", start + event - late).unwrap();
+        }
+        dir.write("rows.csv", &rows);
+        let time = if options.starts_with("--last") {
+            "now"
+        } else {
+            "csv:at"
+        };
+        dir.ok(&format!("add -q --csv id --time {time} {window} rows.csv"));
+        let mut moments = vec![
+            "latest".to_owned(),
+            "now".to_owned(),
+            "1000000000".to_owned(),
+        ];
+        moments.extend([0, 50, 110, 199, 250, 400].map(|after| (start - 40 + after).to_string()));
+        for at in moments {
+            let checked = dir.run(&format!("check --at {at} {window} keys.txt"));
+            let line = format!("explain --json --at {at} {window} {}", names.join(" "));
+            let explained = dir.run(&line);
+            assert_eq!(checked.code, explained.code, "{options} at {at}");
+            let lines = explained
+                .text()
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap());
+            let maybe = lines.filter(|line: &Value| line["answer"] == "maybe");
+            let maybe: Vec<_> = maybe
+                .map(|line| line["key"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(
+                checked.text().lines().collect::<Vec<_>>(),
+                maybe,
+                "{options} at {at}"
+            );
+        }
+        // Without a time, both ask as of now.
+        let (checked, explained) = (
+            dir.run(&format!("check {window} keys.txt")),
+            dir.run(&format!("explain {window} {}", names.join(" "))),
+        );
+        assert_eq!(checked.code, explained.code, "{options}");
+        assert_eq!(checked.err, explained.err, "{options}");
+    }
+}
+
+#[test]
+fn records_are_asked_at_their_own_times() {
+    let dir = Sandbox::new();
+    dir.ok("create day.tamis --within 1d -n 100");
+    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-02T12:00:00Z\n");
+    dir.ok("add -q --csv id --time csv:at day.tamis seen.csv");
+    let asked = [
+        ("a,2024-05-01T20:00:00Z", true),
+        ("a,[02/May/2024:16:00:00 +0000]", false),
+        ("b,2024-05-02T13:00:00Z", true),
+        ("b,2024-04-30", false),
+        ("b,2024-05-04", false),
+        // As of the latest key.
+        ("b,", true),
+        ("b,2999-01-01", true),
+        ("c,2024-05-02T13:00:00Z", false),
+    ];
+    let rows = |wanted: &dyn Fn(bool) -> bool| {
+        let rows = asked.iter().filter(|(_, found)| wanted(*found));
+        rows.fold(String::from("id,at\n"), |rows, (row, _)| rows + row + "\n")
+    };
+    dir.write("asked.csv", rows(&|_| true));
+    let ran = dir.ok("check --csv id --time csv:at day.tamis asked.csv");
+    assert_eq!(ran.text(), rows(&|found| found));
+    for part in [
+        "without a time that can be read: 1 record",
+        "from the future: 1 record",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("forgotten"), "{}", ran.err);
+    dir.write("b.csv", "id,at\nb,x\n");
+    let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
+    assert_eq!(ran.text(), "7\n");
 }

@@ -7,6 +7,7 @@ use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::plan::Plan;
+use crate::raw::explain::Explanation;
 use crate::raw::window::cells::Read;
 use crate::raw::window::{At, Renewal, Span, WindowOptions, WindowShape};
 use crate::raw::word::Word;
@@ -368,11 +369,16 @@ impl Filter<WindowShape> {
 impl<B: Body> Filter<WindowShape, B> {
     /// Whether the key may have been added in the window that ends at a moment.
     ///
+    /// "No" is certain for a moment that is not [late](Self::is_late). At a moment in the past the answer may be "yes" for a
+    /// key that was only added later, since a slot knows one sighting of its key; but it is "no" for every key at a
+    /// moment before the first key that the window remembers.
+    ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
     /// seen.insert_at("key", Moment::from_secs(100));
+    /// assert!(!seen.contains_at("key", Moment::from_secs(80))); // not yet
     /// assert!(seen.contains_at("key", Moment::from_secs(160)));
     /// assert!(!seen.contains_at("key", Moment::from_secs(170)));
     /// # Ok::<(), tamis::Error>(())
@@ -388,6 +394,12 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
         self.shape.contains_at(self.words(), hash, at)
+    }
+
+    /// What [`contains_hash_at`](Self::contains_hash_at) looks at, and what it finds there.
+    #[must_use]
+    pub fn explain_at(&self, hash: Hash, at: Moment) -> Explanation {
+        self.shape.explain_at(self.words(), hash, at)
     }
 
     /// [`contains_at`](Self::contains_at) for many keys that are already hashed, with one
@@ -475,10 +487,7 @@ impl<B: Body> Filter<WindowShape, B> {
     pub fn keys_at(&self, at: Moment) -> u64 {
         let (shape, cells) = (self.shape(), Read(self.words()));
         let newest = shape.newest(&cells).unwrap_or_default();
-        let oldest = shape.oldest_for(match shape.is_by_keys() {
-            true => newest,
-            false => shape.generation_of(at),
-        });
+        let oldest = shape.oldest_asked(&cells, at);
         let kept = newest - i64::from(shape.kept()) + 1;
         (oldest.max(kept)..=newest)
             .map(|generation| shape.keys_of(&cells, generation))

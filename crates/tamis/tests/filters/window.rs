@@ -317,3 +317,62 @@ fn smaller_than_an_age_partitioned_filter_of_the_same_band() {
         );
     }
 }
+
+#[test]
+fn nothing_was_there_before_the_first_key_that_is_remembered() {
+    let seconds = Moment::from_secs;
+    let window = |renewal, events: &[(&str, i64)]| {
+        // Generations of ten seconds.
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(80))).renewal(renewal);
+        let window = Window::with_options(&options, 1_000, 1e-6, Hasher::default()).unwrap();
+        for (key, at) in events {
+            window.insert_at(key, seconds(*at));
+        }
+        window
+    };
+    let (within, quiet) = (Renewal::Within, Renewal::Quiet);
+    for (renewal, events, key, at, expected) in [
+        (within, &[("a", 100), ("b", 150)][..], "a", 95, false),
+        (within, &[("a", 100), ("b", 150)], "b", 95, false),
+        (within, &[("a", 100), ("b", 150)], "a", 100, true),
+        (within, &[("a", 100), ("b", 150)], "c", 100, false),
+        // Seen later, then earlier: the slot knows of the first of these alone.
+        (within, &[("a", 150), ("a", 105)], "a", 105, true),
+        (within, &[("a", 150), ("a", 105)], "a", 95, false),
+        // Renewed: nothing is left in the generation of the first sighting.
+        (quiet, &[("a", 100), ("a", 150)], "a", 100, true),
+        (quiet, &[("a", 100), ("a", 150)], "a", 95, false),
+        // In the generation whose number looks like no word at all.
+        (quiet, &[("a", 5), ("a", 25)], "a", 5, true),
+        (quiet, &[("a", -15), ("a", 25)], "a", -15, true),
+        (quiet, &[("a", -15), ("a", 25)], "a", -25, false),
+        // All from then is forgotten.
+        (within, &[("a", 100), ("b", 1_000)], "a", 100, false),
+        (within, &[("a", 100), ("b", 1_000)], "b", 100, false),
+        (within, &[("a", 100), ("b", 1_000)], "b", 1_000, true),
+    ] {
+        let window = window(renewal, events);
+        let case = format!("{renewal:?} {events:?}: {key} at {at}");
+        assert_eq!(window.contains_at(key, seconds(at)), expected, "{case}");
+        let hash = window.hasher().hash(key.as_bytes());
+        let explained = window.explain_at(hash, seconds(at));
+        assert_eq!(explained.is_maybe(), expected, "{case}");
+        assert_eq!(
+            window.keys_at(seconds(at)) > 0,
+            expected || key == "c",
+            "{case}"
+        );
+    }
+    // The union has seen what either has.
+    for (one, other) in [(100, 150), (150, 100)] {
+        let mut united = window(within, &[("a", one)]);
+        united.union_with(&window(within, &[("a", other)])).unwrap();
+        for (at, expected) in [(100, true), (150, true), (95, false)] {
+            assert_eq!(
+                united.contains_at("a", seconds(at)),
+                expected,
+                "{one} {other}: {at}"
+            );
+        }
+    }
+}

@@ -191,6 +191,9 @@ final class WindowLayout extends Layout {
     }
 
     private boolean contains(Words words, long asked, long hi, long lo) {
+        if (!byKeys && isBeforeAll(words, asked)) {
+            return false;
+        }
         for (Table table : tables) {
             long print = 1 + Bits.reduce(lo, table.prints(stampBits));
             long home = Bits.reduce(hi, table.bins);
@@ -203,6 +206,23 @@ final class WindowLayout extends Layout {
             }
         }
         return false;
+    }
+
+    /** Whether keys were added in no generation up to this one, as far as that is remembered. */
+    private boolean isBeforeAll(Words words, long asked) {
+        long newest = newest(words);
+        if (newest == NEVER || asked >= newest) {
+            return false;
+        }
+        for (long generation = newest - inSpan - 1; generation <= asked; generation++) {
+            for (Table table : tables) {
+                long count = words.get(table.ring + (generation & (1L << stampBits) - 1));
+                if (count >>> 40 == (generation & 0xFFFFFF)) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     private boolean has(Words words, Table table, long bin, long print, boolean isSecond, long oldest) {

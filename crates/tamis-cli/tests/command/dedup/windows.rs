@@ -5,8 +5,10 @@ use crate::random::Random;
 use serde_json::Value;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
+use std::time::{Duration, UNIX_EPOCH};
 use tamis::Moment;
 
 const SECOND: i64 = 1_000_000;
@@ -364,6 +366,66 @@ fn times_that_are_odd_are_counted_and_nothing_is_lost() {
     let info = dir.ok("info --json seen.tamis");
     let info: Value = serde_json::from_slice(&info.out).unwrap();
     assert_eq!(info["window"]["latest"], "2024-01-03T03:00:01Z");
+}
+
+#[test]
+fn times_are_read_as_logs_write_them_and_never_guessed() {
+    let dir = Sandbox::new();
+    let apache = |day, key| format!("{key} - - [{day}/Oct/2000:13:55:36 -0700] \"GET /\" 200\n");
+    let access = apache("10", "a") + &apache("11", "a") + &apache("16", "a");
+    dir.write("access.log", &access);
+    let log = dir.ok("dedup -q --within 5d -n 10 --field 1 --time line access.log");
+    assert_eq!(log.text(), apache("10", "a") + &apache("16", "a"));
+    for (first, second, third, format) in [
+        (
+            "10/Oct/2000:13:55:36 -0700",
+            "11/Oct/2000:13:55:36 -0700",
+            "16/Oct/2000:13:55:36 -0700",
+            "",
+        ),
+        (
+            "Tue, 10 Oct 2000 13:55:36 -0700",
+            "Wed, 11 Oct 2000 01:00:00 GMT",
+            "Mon, 16 Oct 2000 13:55:36 -0700",
+            "",
+        ),
+        ("Oct 10 22:14:15", "Oct 11 22:14:15", "Oct 16 22:14:15", ""),
+        ("20001010", "20001011", "20001016", "--time-format %Y%m%d"),
+    ] {
+        dir.write(
+            "times.tsv",
+            format!("{first}\ta\n{second}\ta\n{third}\ta\n"),
+        );
+        // Dates without a year are of the last one before that.
+        let file = File::options().write(true).open(dir.path("times.tsv"));
+        let in_december = UNIX_EPOCH + Duration::from_secs(1_733_000_000);
+        file.unwrap().set_modified(in_december).unwrap();
+        let line = format!(
+            "dedup -q --within 5d -n 10 --no-header --tsv 2 --time tsv:1 {format} times.tsv"
+        );
+        let ran = dir.ok(&line);
+        assert_eq!(
+            (ran.text(), ran.err.as_str()),
+            (format!("{first}\ta\n{third}\ta\n").as_str(), ""),
+            "{first}"
+        );
+    }
+    dir.write("dates.csv", "at,id\n2024-05-01,a\n20240501,b\n");
+    dir.ok("create week.tamis --within 7d -n 10");
+    for command in [
+        "dedup --within 7d -n 10",
+        "add week.tamis",
+        "dedup --filter week.tamis",
+    ] {
+        let ran = dir.run(&format!("{command} --csv id --time csv:at dates.csv"));
+        assert_eq!(ran.code, 2, "{command}");
+        for part in [
+            "dates.csv:3: the time '20240501' can be read in two ways: as 2024-05-01T00:00:00Z, or as 20,240,501 seconds",
+            "hint: --time-format %Y%m%d reads dates, --time-format %s seconds since 1970",
+        ] {
+            assert!(ran.err.contains(part), "{command}: {}", ran.err);
+        }
+    }
 }
 
 #[test]

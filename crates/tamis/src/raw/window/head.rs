@@ -71,6 +71,32 @@ impl WindowShape {
         each.sum()
     }
 
+    /// The first generation that is remembered and that keys were added in, new or not: no key was
+    /// seen at a moment before it, as far as that is known.
+    fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
+        let newest = self.newest(cells)?;
+        let oldest = newest - i64::from(self.kept()) + 1;
+        let is_used = |generation: &i64| {
+            let mut tables = self.tables();
+            tables.any(|table| table.is_used(cells, *generation))
+        };
+        (oldest..=newest).find(is_used)
+    }
+
+    /// The oldest generation that counts for a question at this moment; later than all at a moment
+    /// before the first key.
+    pub(crate) fn oldest_asked<C: Cells>(&self, cells: &C, at: Moment) -> i64 {
+        if self.is_by_keys() {
+            return self.oldest_for(self.counted_generation(self.added(cells)));
+        }
+        let generation = self.generation_of(at);
+        let is_past = self.latest(cells).is_some_and(|latest| at < latest);
+        if is_past && self.first(cells).is_some_and(|first| generation < first) {
+            return i64::MAX;
+        }
+        self.oldest_for(generation)
+    }
+
     /// Keys of a generation in all tables.
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {
         self.tables()
@@ -88,6 +114,19 @@ impl Table {
         let count = cells.load(self.count_at(generation));
         let is_it = count >> COUNT == tag(generation);
         if is_it { count & ((1 << COUNT) - 1) } else { 0 }
+    }
+
+    /// Whether keys were added in a generation, new or not. Of one whose number looks like a word that
+    /// was never written, that is not known, and so they may have been.
+    pub(super) fn is_used<C: Cells>(&self, cells: &C, generation: i64) -> bool {
+        cells.load(self.count_at(generation)) >> COUNT == tag(generation)
+    }
+
+    /// Notes that keys are added in a generation, though none of them may be new or stay there.
+    pub(super) fn use_generation<C: Cells>(&self, cells: &mut C, generation: i64) {
+        if !self.is_used(cells, generation) {
+            self.count(cells, generation, 0);
+        }
     }
 
     /// Whether it has counted keys of these generations.

@@ -105,12 +105,13 @@ struct Adding {
 
 impl WindowShape {
     /// Begins to add keys at a moment, or a count of keys.
-    fn adding<C: Cells>(&self, cells: &C, moment: i64, room: u64) -> Adding {
+    fn adding<C: Cells>(&self, cells: &mut C, moment: i64, room: u64) -> Adding {
         let step = self.step() as i64;
         let now = moment.div_euclid(step);
         let newest = self.newest(cells).unwrap_or(now).max(now);
         let clock = Clock::new(self, now, newest, self.has_full_bins(cells));
         let table = *self.newest_table();
+        table.use_generation(cells, now);
         let older = match self.table_count() {
             1 => Vec::new(),
             _ => self.live_tables(cells, clock.oldest.min(clock.kept), table.ring),
@@ -300,12 +301,8 @@ impl WindowShape {
 
     /// What a question at a moment is about.
     fn asked<C: Cells>(&self, cells: &C, at: Moment) -> Asked {
-        let now = match self.is_by_keys() {
-            true => self.counted_generation(self.added(cells)),
-            false => self.generation_of(at),
-        };
         Asked {
-            oldest: self.oldest_for(now),
+            oldest: self.oldest_asked(cells, at),
             full_bins: self.has_full_bins(cells),
         }
     }
@@ -414,6 +411,7 @@ impl WindowShape {
         let mut fits = true;
         let mut added = 0;
         for table in self.tables() {
+            self.use_as(words, &table, theirs);
             self.for_each(theirs, &table, |entry, bin, generation| {
                 let mut cells = Alone(words);
                 let Some(newest) = self.newest(&cells) else {
@@ -454,6 +452,17 @@ impl WindowShape {
         self.keep_live(words, 0);
         self.count_added(&mut Alone(words), added);
         fits
+    }
+
+    /// Notes the generations that keys were added in to the same table of another window.
+    fn use_as<W: Word>(&self, words: &mut [u64], table: &Table, theirs: &[W]) {
+        let theirs = Read(theirs);
+        let newest = self.newest(&theirs).unwrap_or_default();
+        for generation in newest - i64::from(self.kept()) + 1..=newest {
+            if table.is_used(&theirs, generation) {
+                table.use_generation(&mut Alone(words), generation);
+            }
+        }
     }
 
     /// The share of all keys that are taken for present, as of the newest generation.
@@ -574,8 +583,11 @@ impl WindowShape {
     pub(crate) fn explain_at<W: Word>(&self, words: &[W], hash: Hash, at: Moment) -> Explanation {
         let cells = Read(words);
         let asked = self.asked(&cells, at);
+        let newest = self.newest(&cells).unwrap_or(asked.oldest);
         let looks = self.tables().map(|table| {
             let entry = table.entry(hash);
+            let is_table_asked = table.ring == self.newest_table().ring
+                || table.is_live(&cells, asked.oldest, newest);
             let place = |(bin, is_second): (u64, bool)| {
                 let own = table.lanes.value(entry.print, is_second);
                 let first = table.bin(bin);
@@ -586,9 +598,10 @@ impl WindowShape {
                 });
                 let slot = |(nth, (word, shift)): (usize, (u64, u32))| {
                     let value = table.lanes.value_at(word, shift);
-                    let is_asked = epoch.is_some_and(|epoch| {
-                        table.lanes.generation(word, shift, epoch) >= asked.oldest
-                    });
+                    let is_asked = is_table_asked
+                        && epoch.is_some_and(|epoch| {
+                            table.lanes.generation(word, shift, epoch) >= asked.oldest
+                        });
                     let stands_for_all = value == table.lanes.full();
                     explain::Slot {
                         at: bin * u64::from(table.slots_of_bin()) + nth as u64,
