@@ -14,6 +14,7 @@ use tamis::raw::{BloomShape, Shape};
 use tamis::{AnyFilter, Existing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
+use tamis_report::window::last_keys;
 
 /// Create an empty filter
 ///
@@ -428,11 +429,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             (plan, own.then(|| filter.bytes()))
         }
     };
+    let keys = match plan.shape() {
+        Shape::Window(shape) => last_keys(&shape.options()),
+        _ => None,
+    };
     say!(
         "{}: {} for {} at a rate of {}, {} ({:.2} bits a key)",
         args.filter,
         plan.kind(),
-        human::counted(plan.keys(), "key"),
+        keys.unwrap_or_else(|| human::counted(plan.keys(), "key")),
         human::rate(plan.promise()),
         human::size(bytes.unwrap_or(plan.bytes())),
         bytes.map_or(plan.bits_per_key(), |bytes| {
