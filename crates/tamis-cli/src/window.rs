@@ -44,6 +44,9 @@ struct SpanArgs {
     quiet: Option<Duration>,
 
     /// Forget keys once this many others were new after them, or at most a quarter more, e.g. 10M
+    ///
+    /// Keys are forgotten a generation at a time: the last 10M are up to 11.25M.
+    /// Up to 8, it is exactly N; fewer --generations forget less exactly.
     #[arg(long, value_name = "N", value_parser = human::parse_count, help_heading = "Windows")]
     last: Option<u64>,
 }

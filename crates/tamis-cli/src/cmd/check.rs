@@ -2,7 +2,7 @@ use crate::bitmap::Bitmap;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
-use crate::remote::{Remote, Timely, window_of, with_keys};
+use crate::remote::{Dated, Remote, Timely, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
 use crate::window::{self, AskedAt, Odd, TimeArgs, Timed};
 use crate::{Exit, human, output};
@@ -154,47 +154,41 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
-            let moment = match args.at {
-                Some(AskedAt::Latest) => filter.latest(),
-                Some(AskedAt::Moment(moment)) => Some(moment),
-                None => None,
-            };
-            if let Some(options) = window_of(&filter) {
-                args.time.check(&options)?;
-            }
-            match (window_of(&filter), filter.hasher().copied(), moment) {
-                (Some(_), Some(hasher), None) if input.rule.has_time() => {
-                    let by_record = true;
-                    let filter = Mutex::new(filter);
-                    return check(
-                        &args,
-                        input,
-                        &Timely { hasher, by_record },
-                        |keys, found| {
-                            Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
-                        },
-                    );
-                }
-                (Some(_), Some(hasher), Some(moment)) => {
-                    let filter = Mutex::new(filter);
-                    return check(&args, input, &hasher, |hashes, found| {
-                        let asked = alone(&filter).contains_hashes_at(hashes, moment, found);
-                        asked.map_err(in_redis(at))
-                    });
-                }
-                (Some(options), ..) => {
-                    window::warn_if_past(&args.filter, &options, filter.latest());
-                }
-                (None, ..) => {
-                    window::refuse_at(&args.filter, args.at)?;
+            let by_record = input.rule.has_time();
+            let moment = match (filter.window(), args.at) {
+                (None, asked) => {
+                    window::refuse_at(&args.filter, asked)?;
                     args.time.refuse(&args.filter, filter.kind())?;
+                    None
                 }
-            }
+                (Some(_), Some(AskedAt::Latest)) => filter.latest(),
+                (Some(_), Some(AskedAt::Moment(moment))) => Some(moment),
+                (Some(options), None) => {
+                    args.time.check(&options)?;
+                    if !by_record {
+                        window::warn_if_past(&args.filter, &options, filter.latest());
+                    }
+                    None
+                }
+            };
             with_keys!(filter, keyed => {
                 let filter = Mutex::new(filter);
-                check(&args, input, keyed, |keys, found| {
-                    Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
-                })
+                match moment {
+                    _ if by_record => {
+                        let keyed = Timely { keyed, by_record };
+                        check(&args, input, &keyed, |keys, found| {
+                            Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
+                        })
+                    }
+                    Some(moment) => check(&args, input, keyed, |keys, found| {
+                        let moments = vec![moment; keys.len()];
+                        Dated::contains_at(&mut alone(&filter), keys, &moments, found)
+                            .map_err(in_redis(at))
+                    }),
+                    None => check(&args, input, keyed, |keys, found| {
+                        Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
+                    }),
+                }
             })
         }
     }

@@ -537,3 +537,32 @@ fn records_are_asked_at_their_own_times() {
     let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
     assert_eq!(ran.text(), "7\n");
 }
+
+#[test]
+fn how_many_of_the_last_keys_is_said() {
+    let dir = Sandbox::new();
+    for (options, said, forgets) in [
+        ("--last 1", "the last 1 key ", "exactly then"),
+        ("--last 8", "the last 8 keys ", "exactly then"),
+        (
+            "--last 33",
+            "the last 33 to 39 keys ",
+            "at most 6 keys later",
+        ),
+        (
+            "--last 10 --generations 1",
+            "the last 10 to 19 keys ",
+            "at most 9 keys later",
+        ),
+        ("--within 1h -n 33", "33 keys ", "at most 7m30s later"),
+    ] {
+        let made = dir.ok(&format!("create last.tamis --force {options}"));
+        assert!(
+            made.err.contains(&format!("window for {said}")),
+            "{}",
+            made.err
+        );
+        let info = dir.ok("info last.tamis");
+        assert!(info.text().contains(forgets), "{options}: {}", info.text());
+    }
+}

@@ -86,6 +86,14 @@ fn every_command_works_on_a_bloom_filter() {
             "growing or a cuckoo",
         ),
         (
+            format!("create {seen}2 --last 5 --module"),
+            "where they count keys",
+        ),
+        (
+            format!("check --at latest {seen} present"),
+            "--at is for windows",
+        ),
+        (
             "create x.tamis -n 5 --module".into(),
             "--module is for a filter in Redis",
         ),
@@ -98,6 +106,73 @@ fn every_command_works_on_a_bloom_filter() {
         assert_eq!(ran.code, 2, "{line}");
         assert!(ran.err.contains(text), "{line}: {}", ran.err);
     }
+}
+
+#[test]
+#[ignore = "needs the module: ./test module"]
+fn windows_forget_by_the_times_of_records() {
+    let server = server();
+    let dir = Sandbox::new();
+    let mut rows = String::from("id,at\n");
+    // In order, some hours apart; then what can't be placed.
+    for event in 0..400_u64 {
+        let (key, at) = (event * event % 37, 1_700_000_000 + event * 2_500);
+        rows += &format!("key-{key},{at}\n");
+    }
+    rows += "late,1600000000\nahead,2999-01-01\nnone,\n";
+    dir.write("rows.csv", &rows);
+    for (window, name) in [
+        ("--within 1d", "first"),
+        ("--quiet 36h --generations 5", "last"),
+    ] {
+        let local = format!("{name}.tamis");
+        dir.ok(&format!("create {local} {window} -n 1k -p 1e-6"));
+        let options = "--csv id --time csv:at --json-report report";
+        let here = dir.ok(&format!("dedup {options} --filter {local} rows.csv"));
+        for claim in ["before", "after"] {
+            let there = &at(&server, &format!("{name}-{claim}"));
+            let made = dir.ok(&format!("create {there} {window} -n 1k -p 1e-6 --module"));
+            assert!(made.err.contains("window for 1,000 keys"), "{}", made.err);
+            let ran = dir.ok(&format!(
+                "dedup {options} {window} --filter {there} --claim {claim} rows.csv"
+            ));
+            assert_eq!(ran.text(), here.text(), "{window} {claim}");
+            let report: serde_json::Value = serde_json::from_slice(&dir.read("report")).unwrap();
+            for (field, records) in [("without_time", 1), ("in_the_future", 1), ("too_old", 1)] {
+                assert_eq!(report[field], records, "{field}: {report}");
+            }
+            for ask in [
+                "--at latest",
+                "--at 2023-11-20",
+                "--at 2023-11-24T12:00Z",
+                "--time csv:at",
+            ] {
+                let check = |filter: &str| {
+                    dir.run(&format!("check --csv id {ask} {filter} rows.csv"))
+                        .out
+                };
+                assert_eq!(check(there), check(&local), "{window} {claim} {ask}");
+            }
+            let now = dir.run(&format!("check --csv id {there} rows.csv"));
+            assert!(now.err.contains("by now all are forgotten"), "{}", now.err);
+            let info = dir.ok(&format!("info --json {there}"));
+            let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+            assert_eq!(
+                (&info["kind"], &info["module"]),
+                (&"window".into(), &"tamis".into())
+            );
+            let other = dir.run(&format!("dedup --within 2h --filter {there} rows.csv"));
+            assert!(other.err.contains("but you asked for 2h"), "{}", other.err);
+        }
+    }
+    // By the server's clock.
+    let hour = &at(&server, "hour");
+    dir.ok(&format!("create {hour} --within 1h -n 1k --module"));
+    dir.write("keys", keys(0..500));
+    let added = dir.ok(&format!("add {hour} keys"));
+    assert!(added.err.contains("500 keys read"), "{}", added.err);
+    assert_eq!(dir.ok(&format!("check {hour} keys")).text(), keys(0..500));
+    assert_eq!(dir.ok(&format!("dedup -q --filter {hour} keys")).text(), "");
 }
 
 #[test]

@@ -376,3 +376,33 @@ fn nothing_was_there_before_the_first_key_that_is_remembered() {
         }
     }
 }
+
+#[test]
+fn the_last_keys_are_as_many_as_the_generations_say() {
+    for (last, generations, most) in [
+        (1, 8, 1),
+        (8, 8, 8),
+        (9, 8, 11),
+        (33, 8, 39),
+        (40, 8, 44),
+        (57, 8, 71),
+        (10, 1, 19),
+    ] {
+        let options = WindowOptions::new(Span::Keys(last)).generations(generations);
+        let mut window = Window::with_options(&options, last, 1e-9, Hasher::default()).unwrap();
+        let hashes: Vec<Hash> = (0..400).map(Hash::from).collect();
+        let (mut fewest, mut seen) = (u64::MAX, 0);
+        for (added, hash) in (1..).zip(&hashes) {
+            window.insert_hash_mut_at(*hash, Moment::default());
+            let known = hashes.iter().filter(|hash| window.contains_hash(**hash));
+            let known = known.count() as u64;
+            if added > 200 {
+                (fewest, seen) = (fewest.min(known), seen.max(known));
+            }
+        }
+        assert!(
+            fewest >= last && seen == most,
+            "{last} in {generations}: {fewest} to {seen}"
+        );
+    }
+}

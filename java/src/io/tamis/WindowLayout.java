@@ -208,13 +208,13 @@ final class WindowLayout extends Layout {
         return false;
     }
 
-    /** Whether keys were added in no generation up to this one, as far as that is remembered. */
+    /** Whether keys were added in no generation up to this one, as far as there are counts. */
     private boolean isBeforeAll(Words words, long asked) {
         long newest = newest(words);
         if (newest == NEVER || asked >= newest) {
             return false;
         }
-        for (long generation = newest - inSpan - 1; generation <= asked; generation++) {
+        for (long generation = newest - (1L << stampBits) + 1; generation <= asked; generation++) {
             for (Table table : tables) {
                 long count = words.get(table.ring + (generation & (1L << stampBits) - 1));
                 if (count >>> 40 == (generation & 0xFFFFFF)) {

@@ -71,16 +71,20 @@ impl WindowShape {
         each.sum()
     }
 
-    /// The first generation that is remembered and that keys were added in, new or not: no key was
-    /// seen at a moment before it, as far as that is known.
+    /// The first generation that keys were added in, new or not: no key was seen at a moment
+    /// before it, as far as there are counts.
     fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
-        let newest = self.newest(cells)?;
-        let oldest = newest - i64::from(self.kept()) + 1;
         let is_used = |generation: &i64| {
             let mut tables = self.tables();
             tables.any(|table| table.is_used(cells, *generation))
         };
-        (oldest..=newest).find(is_used)
+        self.with_counts(self.newest(cells)?).find(is_used)
+    }
+
+    /// The generations that have a place for their count when this is the newest.
+    pub(super) fn with_counts(&self, newest: i64) -> std::ops::RangeInclusive<i64> {
+        let counts = 1 << self.newest_table().lanes.stamp_bits();
+        newest - counts + 1..=newest
     }
 
     /// The oldest generation that counts for a question at this moment; later than all at a moment

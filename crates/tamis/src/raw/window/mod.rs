@@ -458,7 +458,7 @@ impl WindowShape {
     fn use_as<W: Word>(&self, words: &mut [u64], table: &Table, theirs: &[W]) {
         let theirs = Read(theirs);
         let newest = self.newest(&theirs).unwrap_or_default();
-        for generation in newest - i64::from(self.kept()) + 1..=newest {
+        for generation in self.with_counts(newest) {
             if table.is_used(&theirs, generation) {
                 table.use_generation(&mut Alone(words), generation);
             }
