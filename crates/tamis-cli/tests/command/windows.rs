@@ -506,7 +506,7 @@ fn check_and_explain_agree_at_any_time() {
 fn records_are_asked_at_their_own_times() {
     let dir = Sandbox::new();
     dir.ok("create day.tamis --within 1d -n 100");
-    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-02T12:00:00Z\n");
+    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-01T22:00:00Z\n");
     dir.ok("add -q --csv id --time csv:at day.tamis seen.csv");
     let asked = [
         ("a,2024-05-01T20:00:00Z", true),
