@@ -339,6 +339,7 @@ fn a_window_is_made_filled_asked_and_merged() {
     dir.write("ask.txt", "a\nb\nz\n");
     for (at, found) in [
         ("2023-11-14T22:13:20Z", "a\nb\n"),
+        ("2023-11-14T21:59:59Z", ""),
         ("1700086400", "a\nb\n"),
         ("latest", "a\nb\n"),
         ("1700100000", "b\n"),
