@@ -209,7 +209,18 @@ impl<K: Dated> Remote for Sighting<K> {
     fn contains(filter: &mut RedisFilter, keys: &[Self], found: &mut [bool]) -> Result<(), Error> {
         match Self::apart(filter, keys, |_, latest| latest) {
             (keys, None) => K::contains(filter, &keys, found),
-            (keys, Some(times)) => K::contains_at(filter, &keys, &times, found),
+            (keys, Some(times)) => {
+                K::contains_at(filter, &keys, &times, found)?;
+                let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
+                    return Ok(());
+                };
+                // A record older than the window is new, whatever was seen since.
+                let oldest = generation(&window, latest) - i64::from(window.generation_count());
+                for (found, at) in found.iter_mut().zip(times) {
+                    *found &= generation(&window, at) >= oldest;
+                }
+                Ok(())
+            }
         }
     }
 

@@ -492,6 +492,9 @@ pub(crate) fn refuse_at(name: impl Display, at: Option<AskedAt>) -> Result<()> {
     }
 }
 
+/// A moment at which every answer is no.
+const ALL_FORGOTTEN: Moment = Moment::MAX;
+
 /// The moment that a filter is asked about: none, if time makes no difference to it or its latest key decides.
 pub(crate) fn asked_at<B: Body>(
     name: impl Display,
@@ -507,7 +510,15 @@ pub(crate) fn asked_at<B: Body>(
     };
     match at {
         Some(AskedAt::Latest) => Ok(None),
-        Some(AskedAt::Moment(moment)) => Ok(Some(moment)),
+        Some(AskedAt::Moment(moment)) => match window.first() {
+            Some(first) if moment < first => {
+                output::warn(format_args!(
+                    "{name}: it knows of no key before {first}, so at {moment} every answer is no"
+                ));
+                Ok(Some(ALL_FORGOTTEN))
+            }
+            _ => Ok(Some(moment)),
+        },
         None => {
             warn_if_past(name, &window.options(), Some(latest));
             Ok(Some(Moment::now()))
@@ -530,18 +541,15 @@ pub(crate) fn warn_if_past(name: impl Display, options: &WindowOptions, latest: 
     }
 }
 
-/// The moments that keys are asked at, each at its record's. One without a time that can be read, or in the future, is asked
-/// as of the window's latest key.
-pub(crate) fn asked_times(
-    window: &WindowOptions,
-    latest: Option<Moment>,
-    keys: &[TimedHash],
-) -> AskedTimes {
-    let last = last_believed(window);
-    let latest = latest.unwrap_or_default();
+/// The moments that keys are asked at, so that `dedup` would give the same answers: each at its record's. One without a time that
+/// can be read, or in the future, is asked as of the window's latest key.
+pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> AskedTimes {
+    let last = last_believed(&window.options());
+    let latest = window.latest().unwrap_or_default();
     let mut ahead = 0;
     let moment = |key: &TimedHash| match key.at {
-        Some(at) if at <= last => at,
+        Some(at) if at <= last && window.remembers(at) => at,
+        Some(at) if at <= last => ALL_FORGOTTEN,
         at => {
             ahead += u64::from(at.is_some());
             latest

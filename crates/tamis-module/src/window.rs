@@ -12,7 +12,7 @@ use tamis::{Hash, Moment, Renewal, Span, Window, WindowOptions};
 pub struct Added {
     /// Which were not in the window.
     pub new: Vec<bool>,
-    /// Which may have changed it: were new, renewed, or first seen before all others.
+    /// Which changed it: were new, or renewed.
     pub changed: Vec<bool>,
 }
 
@@ -92,7 +92,10 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
     for (i, answer) in missing.iter().zip(&answers) {
         new[*i] = *answer;
     }
-    let changed = there.iter().map(|there| !there).collect();
+    let changed = match window.options().renewed() {
+        Renewal::Within => new.clone(),
+        Renewal::Quiet => there.iter().map(|there| !there).collect(),
+    };
     Added { new, changed }
 }
 
@@ -155,7 +158,7 @@ mod tests {
                     }
                 }
             }
-            assert!(renewed > 0 || renewal == Renewal::Within);
+            assert_eq!(renewed > 0, renewal == Renewal::Quiet);
         }
     }
 

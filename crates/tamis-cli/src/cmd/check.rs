@@ -77,8 +77,8 @@ pub(crate) struct Args {
     /// Ask a window as of this time, or of its latest key (latest), instead of now
     ///
     /// For example 2026-11-17T10:30:00Z, 2h (ago), or seconds since 1970. Before the
-    /// first key that the window remembers, every answer is no; after it, a key that
-    /// was only added later may be reported.
+    /// first key that the window knows of, every answer is no; after it, a key that
+    /// was only added later is reported, too.
     #[arg(
         long,
         value_name = "TIME",
@@ -201,9 +201,8 @@ fn check_at_own_times<B: Body + Sync>(
     window: &Window<B>,
 ) -> Result<Exit> {
     let ahead = AtomicU64::new(0);
-    let (options, latest) = (window.options(), window.latest());
     let exit = check(args, input, &Timed(*window.hasher()), |keys, found| {
-        let asked = window::asked_times(&options, latest, keys);
+        let asked = window::asked_times(window, keys);
         ahead.fetch_add(asked.ahead, Relaxed);
         window.contains_hashes_at(&asked.hashes, &asked.moments[..], found);
         Ok(())

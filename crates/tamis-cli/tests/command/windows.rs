@@ -339,6 +339,7 @@ fn a_window_is_made_filled_asked_and_merged() {
     dir.write("ask.txt", "a\nb\nz\n");
     for (at, found) in [
         ("2023-11-14T22:13:20Z", "a\nb\n"),
+        ("2023-11-14T21:59:59Z", ""),
         ("1700086400", "a\nb\n"),
         ("latest", "a\nb\n"),
         ("1700100000", "b\n"),
@@ -506,7 +507,7 @@ fn check_and_explain_agree_at_any_time() {
 fn records_are_asked_at_their_own_times() {
     let dir = Sandbox::new();
     dir.ok("create day.tamis --within 1d -n 100");
-    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-02T12:00:00Z\n");
+    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-01T22:00:00Z\n");
     dir.ok("add -q --csv id --time csv:at day.tamis seen.csv");
     let asked = [
         ("a,2024-05-01T20:00:00Z", true),

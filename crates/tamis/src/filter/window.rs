@@ -369,16 +369,14 @@ impl Filter<WindowShape> {
 impl<B: Body> Filter<WindowShape, B> {
     /// Whether the key may have been added in the window that ends at a moment.
     ///
-    /// "No" is certain for a moment that is not [late](Self::is_late). At a moment in the past the answer may be "yes" for a
-    /// key that was only added later, since a slot knows one sighting of its key; but it is "no" for every key at a
-    /// moment before the first key that the window remembers.
+    /// The answer is that of [`insert_at`](Self::insert_at), so a key that was only added later is found, too: keys
+    /// need not come in order, and a slot knows one sighting of its key. Nothing was added before [`first`](Self::first).
     ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
     /// seen.insert_at("key", Moment::from_secs(100));
-    /// assert!(!seen.contains_at("key", Moment::from_secs(80))); // not yet
     /// assert!(seen.contains_at("key", Moment::from_secs(160)));
     /// assert!(!seen.contains_at("key", Moment::from_secs(170)));
     /// # Ok::<(), tamis::Error>(())
@@ -423,6 +421,27 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn latest(&self) -> Option<Moment> {
         self.shape.latest(&Read(self.words()))
+    }
+
+    /// The moment before which no key was added, new or not, as far as the window knows: when its first generation
+    /// begins, or the first of which it has a count. A window of a number of keys has none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
+    /// assert_eq!(seen.first(), None);
+    /// seen.insert_at("key", Moment::from_secs(1_700_000_025));
+    /// seen.insert_at("key", Moment::from_secs(1_700_000_004)); // not new, but a sighting
+    /// assert_eq!(seen.first(), Some(Moment::from_secs(1_700_000_000)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn first(&self) -> Option<Moment> {
+        let shape = self.shape();
+        let first = shape.first(&Read(self.words()))?;
+        (!shape.is_by_keys())
+            .then(|| Moment::from_micros(first.saturating_mul(shape.step() as i64)))
     }
 
     /// Keys added so far, new or renewed, forgotten ones included.
@@ -487,7 +506,10 @@ impl<B: Body> Filter<WindowShape, B> {
     pub fn keys_at(&self, at: Moment) -> u64 {
         let (shape, cells) = (self.shape(), Read(self.words()));
         let newest = shape.newest(&cells).unwrap_or_default();
-        let oldest = shape.oldest_asked(&cells, at);
+        let oldest = shape.oldest_for(match shape.is_by_keys() {
+            true => newest,
+            false => shape.generation_of(at),
+        });
         let kept = newest - i64::from(shape.kept()) + 1;
         (oldest.max(kept)..=newest)
             .map(|generation| shape.keys_of(&cells, generation))

@@ -191,9 +191,6 @@ final class WindowLayout extends Layout {
     }
 
     private boolean contains(Words words, long asked, long hi, long lo) {
-        if (!byKeys && isBeforeAll(words, asked)) {
-            return false;
-        }
         for (Table table : tables) {
             long print = 1 + Bits.reduce(lo, table.prints(stampBits));
             long home = Bits.reduce(hi, table.bins);
@@ -206,23 +203,6 @@ final class WindowLayout extends Layout {
             }
         }
         return false;
-    }
-
-    /** Whether keys were added in no generation up to this one, as far as there are counts. */
-    private boolean isBeforeAll(Words words, long asked) {
-        long newest = newest(words);
-        if (newest == NEVER || asked >= newest) {
-            return false;
-        }
-        for (long generation = newest - (1L << stampBits) + 1; generation <= asked; generation++) {
-            for (Table table : tables) {
-                long count = words.get(table.ring + (generation & (1L << stampBits) - 1));
-                if (count >>> 40 == (generation & 0xFFFFFF)) {
-                    return false;
-                }
-            }
-        }
-        return true;
     }
 
     private boolean has(Words words, Table table, long bin, long print, boolean isSecond, long oldest) {

@@ -71,9 +71,8 @@ impl WindowShape {
         each.sum()
     }
 
-    /// The first generation that keys were added in, new or not: no key was seen at a moment
-    /// before it, as far as there are counts.
-    fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
+    /// The first generation that keys were added in, new or not, as far as there are counts.
+    pub(crate) fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
         let is_used = |generation: &i64| {
             let mut tables = self.tables();
             tables.any(|table| table.is_used(cells, *generation))
@@ -83,22 +82,7 @@ impl WindowShape {
 
     /// The generations that have a place for their count when this is the newest.
     pub(super) fn with_counts(&self, newest: i64) -> std::ops::RangeInclusive<i64> {
-        let counts = 1 << self.newest_table().lanes.stamp_bits();
-        newest - counts + 1..=newest
-    }
-
-    /// The oldest generation that counts for a question at this moment; later than all at a moment
-    /// before the first key.
-    pub(crate) fn oldest_asked<C: Cells>(&self, cells: &C, at: Moment) -> i64 {
-        if self.is_by_keys() {
-            return self.oldest_for(self.counted_generation(self.added(cells)));
-        }
-        let generation = self.generation_of(at);
-        let is_past = self.latest(cells).is_some_and(|latest| at < latest);
-        if is_past && self.first(cells).is_some_and(|first| generation < first) {
-            return i64::MAX;
-        }
-        self.oldest_for(generation)
+        newest - self.newest_table().counts() + 1..=newest
     }
 
     /// Keys of a generation in all tables.
@@ -110,8 +94,13 @@ impl WindowShape {
 }
 
 impl Table {
+    /// How many generations have a count.
+    fn counts(&self) -> i64 {
+        1 << self.lanes.stamp_bits()
+    }
+
     fn count_at(&self, generation: i64) -> usize {
-        self.ring + (generation & ((1 << self.lanes.stamp_bits()) - 1)) as usize
+        self.ring + (generation & (self.counts() - 1)) as usize
     }
 
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {
@@ -135,6 +124,8 @@ impl Table {
 
     /// Whether it has counted keys of these generations.
     pub(crate) fn is_live<C: Cells>(&self, cells: &C, oldest: i64, newest: i64) -> bool {
+        // A question about long ago is about no more than there are counts.
+        let oldest = oldest.max(newest - self.counts() + 1);
         (oldest..=newest).any(|generation| self.keys_of(cells, generation) != 0)
     }
 

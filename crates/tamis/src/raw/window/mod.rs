@@ -301,8 +301,12 @@ impl WindowShape {
 
     /// What a question at a moment is about.
     fn asked<C: Cells>(&self, cells: &C, at: Moment) -> Asked {
+        let now = match self.is_by_keys() {
+            true => self.counted_generation(self.added(cells)),
+            false => self.generation_of(at),
+        };
         Asked {
-            oldest: self.oldest_asked(cells, at),
+            oldest: self.oldest_for(now),
             full_bins: self.has_full_bins(cells),
         }
     }
