@@ -3,10 +3,7 @@
 //! `pipeline.rs`.
 
 #[path = "../turn.rs"]
-#[allow(
-    clippy::duplicate_mod,
-    reason = "with the model's locks instead of the system's"
-)]
+#[allow(clippy::duplicate_mod, reason = "with other locks")]
 mod turn;
 
 mod sync {
@@ -106,7 +103,9 @@ fn chunks_pass_in_order_whoever_carries_them() {
             thread::spawn(move || engine.carry_chunks(None))
         });
         engine.carry_chunks(None);
-        others.into_iter().for_each(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
         Engine::assert_in_order(engine);
     });
 }
