@@ -65,7 +65,7 @@ mod _tamis {
 
     #[pymodule_export]
     use crate::window::{
-        _window_add, _window_add_many, _window_contains, _window_contains_many, _window_facts,
+        _window_add_many, _window_contains, _window_contains_many, _window_facts,
         _window_generations, _window_new, _window_remembers,
     };
 
@@ -74,6 +74,8 @@ mod _tamis {
         crate::lock::require_main_interpreter(module.py())?;
         module.add("Filter", crate::filter::class(module.py())?)?;
         module.add_class::<crate::rows::Rows>()?;
+        let add = crate::method::add_at::<crate::filter::Filter>(module.py())?;
+        module.add("_window_add", add)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         crate::fork::register(module)
     }

@@ -9,7 +9,8 @@
 
 use crate::buffer;
 use crate::key::prefetch;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use pyo3::{PyClass, ffi};
@@ -32,6 +33,18 @@ pub(crate) trait Add: PyClass {
     }
 }
 
+/// A class that keys are added to, at a time if one is given.
+pub(crate) trait AddAt: Add {
+    /// The signature and documentation.
+    const DOC: &'static CStr;
+
+    fn add_at(
+        this: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        at: &Bound<'_, PyAny>,
+    ) -> PyResult<bool>;
+}
+
 /// A class whose keys are asked.
 pub(crate) trait Contains: PyClass {
     fn contains(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool>;
@@ -45,14 +58,57 @@ pub(crate) trait Contains: PyClass {
 
 /// The method, for the class to have.
 pub(crate) fn add<T: Add>(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let call = ffi::PyMethodDefPointer {
+        PyCFunction: call_add::<T>,
+    };
+    // SAFETY: these flags are those of such a function.
+    unsafe { named_add::<T>(py, call, ffi::METH_O, <T as Add>::DOC) }
+}
+
+/// The method of a class whose keys may be added at a time.
+pub(crate) fn add_at<T: AddAt>(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    // In every CPython since 3.7, but in the limited API since 3.10 only, which is why PyO3 does not
+    // have it for 3.9.
+    const METH_FASTCALL: c_int = 0x80;
+    type Fast = unsafe extern "C" fn(
+        *mut ffi::PyObject,
+        *const *mut ffi::PyObject,
+        ffi::Py_ssize_t,
+        *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+    let call = ffi::PyMethodDefPointer {
+        // SAFETY: Python calls it as the flags say, not as this type does.
+        PyCFunction: unsafe {
+            std::mem::transmute::<Fast, ffi::PyCFunction>(call_add_at::<T> as Fast)
+        },
+    };
+    // SAFETY: these flags are those of such a function.
+    unsafe {
+        named_add::<T>(
+            py,
+            call,
+            METH_FASTCALL | ffi::METH_KEYWORDS,
+            <T as AddAt>::DOC,
+        )
+    }
+}
+
+/// A method `add` of the class `T`.
+///
+/// # Safety
+/// The function is one of these flags, and takes a `T` first.
+unsafe fn named_add<T: PyClass>(
+    py: Python<'_>,
+    call: ffi::PyMethodDefPointer,
+    flags: c_int,
+    doc: &'static CStr,
+) -> PyResult<Py<PyAny>> {
     // Python refers to the definition for as long as the class lives: forever.
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: c"add".as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer {
-            PyCFunction: call_add::<T>,
-        },
-        ml_flags: ffi::METH_O,
-        ml_doc: <T as Add>::DOC.as_ptr(),
+        ml_meth: call,
+        ml_flags: flags,
+        ml_doc: doc.as_ptr(),
     }));
     let class = py.get_type::<T>();
     // SAFETY: a new reference or an exception; both arguments are alive.
@@ -171,13 +227,75 @@ unsafe extern "C" fn call_add<T: Add>(
     let (this, key) = unsafe { arguments(&this, &key) };
     let new = match T::add_at_once(this, key) {
         Some(new) => new,
-        None => match whole_call("add", this, key, T::add) {
+        None => match whole_call("add", key.py(), || T::add(this, key)) {
             Some(new) => new,
             None => return std::ptr::null_mut(),
         },
     };
     // SAFETY: a new reference to one of the two constants.
     unsafe { ffi::PyBool_FromLong(new.into()) }
+}
+
+/// `add` of the class `T` with a key, and perhaps a time, by its place or as `at`.
+///
+/// # Safety
+/// - That of [`arguments`] for `this` and each of `given`.
+/// - `given` are as many objects as `places` and `names`, a tuple or null, say together.
+unsafe extern "C" fn call_add_at<T: AddAt>(
+    this: *mut ffi::PyObject,
+    given: *const *mut ffi::PyObject,
+    places: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: the caller's promise.
+    let (py, given, names) = unsafe {
+        let named = match names.is_null() {
+            true => 0,
+            false => ffi::PyTuple_Size(names) as usize,
+        };
+        // Of no objects, Python may give no place.
+        let given = match places as usize + named {
+            0 => &[][..],
+            count => std::slice::from_raw_parts(given, count),
+        };
+        let py = Python::assume_attached();
+        (py, given, Bound::from_borrowed_ptr_or_opt(py, names))
+    };
+    let is_time = || -> PyResult<bool> {
+        let at = intern!(py, "at");
+        match &names {
+            None => Ok(places == 2),
+            Some(names) => {
+                let name = names.get_item(0)?;
+                Ok(places == 1 && (name.is(at) || name.eq(at)?))
+            }
+        }
+    };
+    let new = whole_call("add", py, || match given {
+        [key] if names.is_none() => {
+            // SAFETY: the caller's promise.
+            let (this, key) = unsafe { arguments::<T>(&this, key) };
+            T::add_at_once(this, key).map_or_else(|| T::add(this, key), Ok)
+        }
+        [key, at] if is_time()? => {
+            // SAFETY: the caller's promise.
+            let ((this, key), (_, at)) =
+                unsafe { (arguments::<T>(&this, key), arguments::<T>(&this, at)) };
+            if at.is_none() {
+                T::add_at_once(this, key).map_or_else(|| T::add(this, key), Ok)
+            } else {
+                T::add_at(this, key, at)
+            }
+        }
+        _ => Err(PyTypeError::new_err(
+            "add: expected a key, and perhaps a time as at, got other arguments",
+        )),
+    });
+    match new {
+        // SAFETY: a new reference to one of the two constants.
+        Some(new) => unsafe { ffi::PyBool_FromLong(new.into()) },
+        None => std::ptr::null_mut(),
+    }
 }
 
 /// `in` of the class `T`.
@@ -193,7 +311,10 @@ unsafe extern "C" fn call_contains<T: Contains>(
     let (this, key) = unsafe { arguments(&this, &key) };
     match T::contains_at_once(this, key) {
         Some(found) => found.into(),
-        None => whole_call("in", this, key, T::contains).map_or(-1, c_int::from),
+        None => {
+            let found = whole_call("in", key.py(), || T::contains(this, key));
+            found.map_or(-1, c_int::from)
+        }
     }
 }
 
@@ -226,17 +347,12 @@ unsafe extern "C" fn call_get_buffer<T: Contains>(
 
 /// The call in the general case; `None` if it has raised.
 #[inline(never)]
-fn whole_call<'py, T>(
-    what: &str,
-    this: &Bound<'py, T>,
-    key: &Bound<'py, PyAny>,
-    call: fn(&Bound<'py, T>, &Bound<'py, PyAny>) -> PyResult<bool>,
-) -> Option<bool> {
-    let error = match catch_unwind(AssertUnwindSafe(|| call(this, key))) {
+fn whole_call(what: &str, py: Python<'_>, call: impl FnOnce() -> PyResult<bool>) -> Option<bool> {
+    let error = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(answer)) => return Some(answer),
         Ok(Err(error)) => error,
         Err(_) => PyRuntimeError::new_err(format!("{what}: a bug, please report it")),
     };
-    error.restore(key.py());
+    error.restore(py);
     None
 }

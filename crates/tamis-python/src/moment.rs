@@ -107,9 +107,11 @@ pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>
 
 /// The whole microseconds of a timedelta.
 fn micros_of(timedelta: &Bound<'_, PyAny>) -> PyResult<i128> {
-    let part = |name: &str| timedelta.getattr(name)?.extract::<i128>();
-    let micros = (part("days")? * 86_400 + part("seconds")?) * 1_000_000;
-    Ok(micros + part("microseconds")?)
+    let py = timedelta.py();
+    let part = |name| timedelta.getattr(name)?.extract::<i64>().map(i128::from);
+    let days = part(intern!(py, "days"))?;
+    let seconds = days * 86_400 + part(intern!(py, "seconds"))?;
+    Ok(seconds * 1_000_000 + part(intern!(py, "microseconds"))?)
 }
 
 /// The length of a timedelta in microseconds; `None` for an object of another class.
@@ -133,25 +135,20 @@ pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> 
         if !exact && object.ne(object)? {
             return Ok(Some(None));
         }
-        let told = object.call_method0(intern!(py, "timestamp"));
-        let told = told.map_err(|error| {
+        // Most are in UTC, which needs not be asked for its offset.
+        let is_utc = exact && object.getattr(intern!(py, "tzinfo"))?.is(&classes.utc);
+        if is_utc || !object.call_method0(intern!(py, "utcoffset"))?.is_none() {
+            let since = object.sub(&classes.epoch)?;
+            return Ok(Some(Some(micros_of(&since)?)));
+        }
+        let told = object.call_method0("timestamp").map_err(|error| {
             Failure::parameter(format!(
                 "at: expected a time that this system's calendar has, got {object}: {error}"
             ))
         })?;
-        let told: f64 = told.extract()?;
-        // Up to 2106 a float of seconds tells microseconds apart; further from 1970 it rounds them. pandas' have
-        // nanoseconds, which would be rounded, too.
-        if exact && told.abs() < (1u64 << 32) as f64 {
-            return Ok(Some(Some((told * 1e6).round() as i128)));
-        }
-        if !object.call_method0("utcoffset")?.is_none() {
-            let since = object.call_method1("__sub__", (&classes.epoch,))?;
-            return Ok(Some(Some(micros_of(&since)?)));
-        }
-        // The seconds are whole and exact.
+        // The seconds are whole and exact; the fraction would be rounded far from 1970.
         let fraction: i128 = object.getattr("microsecond")?.extract()?;
-        let seconds = (told - fraction as f64 / 1e6).round();
+        let seconds = (told.extract::<f64>()? - fraction as f64 / 1e6).round();
         return Ok(Some(Some(seconds as i128 * 1_000_000 + fraction)));
     }
     if is(&classes.date)? {

@@ -7,12 +7,14 @@ use crate::filter::Filter;
 use crate::filter::backing::{Backing, ask};
 use crate::filter::making::{self, Wanted};
 use crate::lock::Access;
+use crate::method::AddAt;
 use crate::options::{self, Count, Need, Textbook};
 use crate::progress::Progress;
 use crate::when::{self, Times, When};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tamis::{AnyFilter, Body, Generation, Hash, Moment, Renewal, Span, Window};
@@ -85,21 +87,42 @@ pub(crate) fn _window_new<'py>(
     making::object_of(class_, filter.hashed_by(hash_func)?)
 }
 
-/// `add` at a time; without one it is that of `Filter`.
-#[pyfunction]
-pub(crate) fn _window_add(
-    window: &Bound<'_, Filter>,
-    key: &Bound<'_, PyAny>,
-    at: &Bound<'_, PyAny>,
-) -> Result<bool> {
-    let (py, this) = (window.py(), window.get());
-    let (when, hash) = (when::when(at)?, this.hash(key)?);
-    this.state.wait(py, Access::Change)?;
-    this.state.with(py, |state| {
-        let mut new = [false];
-        state.insert_all(&[hash], when, &mut new)?;
-        Ok(new[0])
-    })
+impl AddAt for Filter {
+    const DOC: &'static CStr = c"add($self, key, /, at=None)
+--
+
+Adds a key seen at a time, or now; returns whether it is new in the window that ends then.
+
+``at`` is a datetime, or a number of seconds since 1970. A datetime without a time zone is what its own
+``timestamp()`` says: local time. None is the system's clock, or the latest time that was added, if the clock
+is behind it.
+
+>>> import tamis
+>>> alerts = tamis.Window(1000, quiet=\"60s\")
+>>> alerts.add(\"disk full\", at=0), alerts.add(\"disk full\", at=50), alerts.add(\"disk full\", at=100)
+(True, False, False)
+>>> alerts.add(\"disk full\", at=170)
+True";
+
+    fn add_at(
+        this: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        at: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (py, this) = (this.py(), this.get());
+        let when = when::when(at)?;
+        let hash = match this.usual_hash(key) {
+            Some(hash) => hash,
+            None => this.hash(key)?,
+        };
+        this.state.wait(py, Access::Change)?;
+        let new = this.state.with(py, |state| {
+            let mut new = [false];
+            state.insert_all(&[hash], when, &mut new)?;
+            Ok::<_, Failure>(new[0])
+        })?;
+        Ok(new)
+    }
 }
 
 #[pyfunction]

@@ -109,6 +109,20 @@ def test_a_datetime_is_taken_to_the_microsecond():
                 assert window.add("key", at=local) and window.latest == local.astimezone(UTC)
 
 
+def test_a_time_is_given_by_its_place_or_its_name():
+    window = tamis.Window(1000, 1e-9, within="60s")
+    assert window.add("a", 0) and not window.add("a", at=60) and window.add("a", **{"at": 70})
+    # Without a time, and with None, it is the clock.
+    assert window.add("b") and not window.add("b", None) and not window.add("b", at=None)
+    assert abs(window.latest - datetime.now(UTC)) < timedelta(minutes=5)
+    wrong = [((), {}), ((), {"at": 0}), ((), {"key": "a"}), (("a",), {"to": 0}), (("a", 0), {"at": 0}), (("a", 0, 0), {})]
+    for arguments, named in wrong:
+        with pytest.raises(TypeError, match="add: expected a key, and perhaps a time as at"):
+            window.add(*arguments, **named)
+    with pytest.raises(TypeError):
+        tamis.Window.add("no window", "a")
+
+
 def test_the_edges_of_the_window_are_exact():
     hour, tick = timedelta(hours=1), timedelta(microseconds=1)
     window = tamis.Window(1000, 1e-9, within=8 * hour)

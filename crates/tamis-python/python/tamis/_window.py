@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation", "Window"]
 
-# Most calls of `add`: the method itself, without a way around it.
-_add_now = Filter.add
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _Span = Union[timedelta, float, str]
@@ -143,21 +140,12 @@ class Window(Filter):
         hashing = (seed, keyed, key, key_file, ignore_case, url, hash_func)
         return _window_new(cls, path, overwrite, n, p, within, quiet, last, generations, *hashing)
 
-    def add(self, key: Any, /, at: _Time | None = None) -> bool:
-        """Adds a key seen at a time, or now; returns whether it is new in the window that ends then.
+    # The extension's own: a function of Python around it would take as long again.
+    if TYPE_CHECKING:
 
-        ``at`` is a datetime, or a number of seconds since 1970. A datetime without a time zone is what its own
-        ``timestamp()`` says: local time. None is the system's clock, or the latest time that was added, if the clock
-        is behind it.
-
-        >>> import tamis
-        >>> alerts = tamis.Window(1000, quiet="60s")
-        >>> alerts.add("disk full", at=0), alerts.add("disk full", at=50), alerts.add("disk full", at=100)
-        (True, False, False)
-        >>> alerts.add("disk full", at=170)
-        True
-        """
-        return _add_now(self, key) if at is None else _window_add(self, key, at)
+        def add(self, key: Any, /, at: _Time | None = None) -> bool: ...
+    else:
+        add = _window_add
 
     def contains(self, key: Any, /, at: _Time | None = None) -> bool:
         """Whether the key may have been added in the window that ends at a time, or now; ``key in window`` asks as of

@@ -159,7 +159,7 @@ impl Filter {
 
     /// The hash of a `str`, `bytes` or `int` itself, unless a function makes the keys.
     #[inline(always)]
-    fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
+    pub(crate) fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         if self.hash_func.is_some() {
             None
         } else if self.usual {
