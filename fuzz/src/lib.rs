@@ -17,8 +17,13 @@ use tamis_formats::Format;
 #[global_allocator]
 static MEMORY: memory::Watched = memory::Watched;
 
+/// What is done with an input.
+pub type Target = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+type Named = (&'static str, fn(&[u8]));
+
 /// Every target but those of other systems' formats.
-const TARGETS: [(&str, fn(&[u8])); 18] = [
+const TARGETS: [Named; 18] = [
     ("arrow", arrow::arrow),
     ("base64", filters::base64),
     ("decode", filters::decode),
@@ -56,7 +61,7 @@ pub fn names() -> Vec<String> {
 }
 
 /// The target of this name.
-pub fn target(wanted: &str) -> Option<Box<dyn Fn(&[u8]) + Send + Sync>> {
+pub fn target(wanted: &str) -> Option<Target> {
     if let Some((_, run)) = TARGETS.iter().find(|(name, _)| *name == wanted) {
         return Some(Box::new(run));
     }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-static TARGET: LazyLock<Box<dyn Fn(&[u8]) + Send + Sync>> = LazyLock::new(|| {
+static TARGET: LazyLock<tamis_fuzz::Target> = LazyLock::new(|| {
     let name = std::env::var("TAMIS_FUZZ_TARGET").unwrap_or_default();
     tamis_fuzz::target(&name).unwrap_or_else(|| {
         let names = tamis_fuzz::names().join("\n");
