@@ -207,30 +207,26 @@ impl Filter<WindowShape> {
     pub fn insert_hashes_at(&mut self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         at.check(hashes.len());
-        let mut done = 0;
-        loop {
+        let (mut hashes, mut times, mut new) = (hashes, at.all(), new);
+        let mut can_grow = true;
+        while can_grow {
             let room = self.room_of_newest();
-            let at = |i: usize| at.of(done + i);
-            let (hashes, new) = (&hashes[done..], &mut new[done..]);
             let Some(words) = self.body.exclusive() else {
-                return self
-                    .shape
-                    .insert_many_shared(self.body.words(), hashes, at, new);
+                break;
             };
-            let added = self.shape.insert_many(words, hashes, at, new, room);
+            let added = self.shape.insert_many(words, hashes, times, new, room);
             if added == hashes.len() {
                 return;
             }
-            if self.grow().is_err() {
-                // Without memory for another table, bins that overflow say "maybe" to all.
-                let (hashes, new) = (&hashes[added..], &mut new[added..]);
-                let at = |i: usize| at(added + i);
-                return self
-                    .shape
-                    .insert_many_shared(self.body.words(), hashes, at, new);
+            (hashes, new) = (&hashes[added..], &mut new[added..]);
+            if times.len() > 1 {
+                times = &times[added..];
             }
-            done += added;
+            // Without memory for another table, bins that overflow say "maybe" to all.
+            can_grow = self.grow().is_ok();
         }
+        let words = self.body.words();
+        self.shape.insert_many_shared(words, hashes, times, new);
     }
 
     /// [`insert_hashes_at`](Self::insert_hashes_at) beside other threads.
@@ -240,9 +236,8 @@ impl Filter<WindowShape> {
     pub fn insert_hashes_at_shared(&self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         at.check(hashes.len());
-        let at = |i| at.of(i);
-        self.shape
-            .insert_many_shared(self.body.words(), hashes, at, new);
+        let words = self.body.words();
+        self.shape.insert_many_shared(words, hashes, at.all(), new);
     }
 
     /// Slots that keys may take in the newest table before there has to be another.
@@ -409,7 +404,7 @@ impl<B: Body> Filter<WindowShape, B> {
         assert_eq!(hashes.len(), out.len(), "one answer for each key");
         at.check(hashes.len());
         self.shape
-            .contains_many_at(self.words(), hashes, |i| at.of(i), out);
+            .contains_many_at(self.words(), hashes, at.all(), out);
     }
 
     /// What it remembers, and how exactly it forgets.

@@ -1,8 +1,8 @@
 //! The words of a window, as its code reads and changes them: alone, next to others, or
 //! only read.
 
-use super::shape::Table;
-use crate::hash::Hash;
+use super::shape::Spot;
+use crate::raw::isa::prefetch;
 use crate::raw::word::Word;
 use std::sync::atomic::{
     AtomicU64,
@@ -17,10 +17,15 @@ pub(crate) trait Cells {
     fn load(&self, at: usize) -> u64;
     /// The words of a bin.
     fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS];
+    /// Where they lie in memory, if they do, and how many there are.
+    #[cfg(target_arch = "x86_64")]
+    fn place(&self) -> Option<(*const u64, usize)>;
     /// Puts `new` where `old` still is.
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool;
+    /// The words, if they are nobody else's.
+    fn alone(&mut self) -> Option<&mut [u64]>;
     /// Asks the memory for a key's bins; a hint.
-    fn prefetch(&self, table: &Table, hash: Hash);
+    fn prefetch(&self, spot: &Spot);
     /// What is loaded afterwards is no older than what was loaded before.
     fn then(&self);
 }
@@ -42,13 +47,23 @@ impl<W: Word> Cells for Read<'_, W> {
         std::array::from_fn(|i| words[i].get())
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn place(&self) -> Option<(*const u64, usize)> {
+        Some((self.0.as_ptr().cast(), self.0.len()))
+    }
+
     fn exchange(&mut self, _: usize, _: u64, _: u64) -> bool {
         unreachable!("words that are only read")
     }
 
+    fn alone(&mut self) -> Option<&mut [u64]> {
+        None
+    }
+
     #[inline(always)]
-    fn prefetch(&self, table: &Table, hash: Hash) {
-        table.prefetch(self.0, hash);
+    fn prefetch(&self, spot: &Spot) {
+        fetch(self.0, spot);
     }
 
     #[inline(always)]
@@ -74,6 +89,12 @@ impl Cells for Alone<'_> {
         std::array::from_fn(|i| u64::from_le(words[i]))
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn place(&self) -> Option<(*const u64, usize)> {
+        Some((self.0.as_ptr().cast(), self.0.len()))
+    }
+
     #[inline(always)]
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
         // Making room for a key may have changed its own bins.
@@ -84,9 +105,13 @@ impl Cells for Alone<'_> {
         is_there
     }
 
+    fn alone(&mut self) -> Option<&mut [u64]> {
+        Some(self.0)
+    }
+
     #[inline(always)]
-    fn prefetch(&self, table: &Table, hash: Hash) {
-        table.prefetch(self.0, hash);
+    fn prefetch(&self, spot: &Spot) {
+        fetch(self.0, spot);
     }
 
     #[inline(always)]
@@ -110,6 +135,12 @@ impl Cells for Beside<'_> {
         std::array::from_fn(|i| u64::from_le(words[i].load(Acquire)))
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn place(&self) -> Option<(*const u64, usize)> {
+        Some((self.0.as_ptr().cast(), self.0.len()))
+    }
+
     #[inline(always)]
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
         self.0[at]
@@ -117,13 +148,25 @@ impl Cells for Beside<'_> {
             .is_ok()
     }
 
+    fn alone(&mut self) -> Option<&mut [u64]> {
+        None
+    }
+
     #[inline(always)]
-    fn prefetch(&self, table: &Table, hash: Hash) {
-        table.prefetch(self.0, hash);
+    fn prefetch(&self, spot: &Spot) {
+        fetch(self.0, spot);
     }
 
     #[inline(always)]
     fn then(&self) {
         fence(Acquire);
+    }
+}
+
+/// Asks the memory for a key's bins; a hint.
+#[inline(always)]
+pub(super) fn fetch<T>(words: &[T], spot: &Spot) {
+    for first in spot.firsts {
+        prefetch(words.as_ptr().wrapping_add(first));
     }
 }

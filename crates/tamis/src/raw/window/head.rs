@@ -47,9 +47,12 @@ impl WindowShape {
         (added.min(1 << 57) / self.step()) as i64
     }
 
-    /// Lets time pass until this moment.
+    /// Lets time pass until this moment, which a window by keys doesn't.
     #[inline]
     pub(super) fn pass<C: Cells>(&self, cells: &mut C, at: Moment) {
+        if self.is_by_keys() {
+            return;
+        }
         // In the order of moments; never zero, as no moment is that far away.
         let moved = at.micros().cast_unsigned() ^ 1 << 63;
         if cells.load(LATEST) < moved {
@@ -158,8 +161,14 @@ impl Table {
 pub(super) const fn epoch_of(word: u64) -> Option<i64> {
     match word {
         0 => None,
-        moved => Some((moved & (EPOCH_BIAS as u64 * 2 - 1)).cast_signed() - EPOCH_BIAS),
+        word => Some(moved_epoch(word) - EPOCH_BIAS),
     }
+}
+
+/// A page's epoch as it is written, so much above what it means; zero if there is none.
+#[inline(always)]
+pub(super) const fn moved_epoch(word: u64) -> i64 {
+    (word & (EPOCH_BIAS as u64 * 2 - 1)).cast_signed()
 }
 
 /// An epoch as its page's word holds it.

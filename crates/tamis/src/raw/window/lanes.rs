@@ -12,7 +12,13 @@ pub(crate) struct Lanes {
     /// The lowest bit of each slot.
     ones: u64,
     /// What is below the stamp, of each slot.
-    lows: u64,
+    pub(super) lows: u64,
+    /// The bit above that, of each slot.
+    pub(super) flags: u64,
+    /// The bit of keys that lie in their second bin, of each slot.
+    seconds: u64,
+    /// How many fingerprints there are.
+    pub(super) prints: u64,
 }
 
 /// A slot: its word, what that word holds, and how far it lies from its right.
@@ -38,6 +44,9 @@ impl Lanes {
             low,
             ones,
             lows: ones * ((1 << low) - 1),
+            flags: ones << low,
+            seconds: ones << (low - 1),
+            prints: (1 << (low - 1)) - 1,
         }
     }
 
@@ -47,12 +56,6 @@ impl Lanes {
 
     pub(crate) const fn per_word(&self) -> u32 {
         64 / self.width
-    }
-
-    /// How many fingerprints there are.
-    #[inline(always)]
-    pub(crate) const fn prints(&self) -> u64 {
-        (1 << (self.low - 1)) - 1
     }
 
     /// What a slot holds below its stamp.
@@ -80,13 +83,19 @@ impl Lanes {
         value.wrapping_mul(self.ones)
     }
 
+    /// A word all of whose slots have a fingerprint, in its home bin (0) or in its second one (1).
+    #[inline(always)]
+    pub(crate) const fn all_in(&self, prints: u64, nth: usize) -> u64 {
+        // Not a branch, which nobody could predict.
+        prints | self.seconds & (nth as u64).wrapping_neg()
+    }
+
     /// Which slots have the value that the other word has there.
     #[inline(always)]
     pub(crate) const fn like(&self, word: u64, other: u64) -> u64 {
         // The sum reaches the stamp's lowest bit unless the values' difference is zero.
         let difference = (word ^ other) & self.lows;
-        let flags = self.ones << self.low;
-        (difference + self.lows) & flags ^ flags
+        !(difference + self.lows) & self.flags
     }
 
     /// How far the first of these slots lies from the right of the word.
@@ -150,6 +159,7 @@ impl Lanes {
         let now = epoch.cast_unsigned() & (round - 1);
         let ages = (self.all(now + round) - stamps) & self.all(round - 1);
         let older = (ages + self.all(round - 1 - oldest)) >> bits & self.ones;
-        word & !older.wrapping_mul(!0 >> (64 - self.width))
+        // All bits of these slots, without a product, which vectors don't have.
+        word & !(older << (self.width - 1) << 1).wrapping_sub(older)
     }
 }

@@ -9,12 +9,15 @@
 pub(crate) mod cells;
 mod head;
 mod lanes;
+mod look;
 #[cfg(test)]
 mod model;
 pub(crate) mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 pub use shape::{Renewal, Span, WindowOptions, WindowShape};
 
@@ -23,11 +26,12 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::raw::explain::{self, Explanation, Joined, Look};
-use crate::raw::isa::prefetch;
+use crate::raw::isa::{Batch, Isa};
 use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use cells::{Alone, Beside, Cells, Read};
-use shape::{Entry, Table};
+use shape::{Entry, Spot, Table};
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use table::{Asked, Clock, Told};
 
@@ -51,6 +55,9 @@ pub trait At: Copy {
     /// Panics unless there is one for each of so many keys.
     #[doc(hidden)]
     fn check(self, keys: usize);
+    /// All of them: one if it is that of all keys.
+    #[doc(hidden)]
+    fn all(&self) -> &[Moment];
 }
 
 impl At for Moment {
@@ -61,6 +68,11 @@ impl At for Moment {
 
     #[inline(always)]
     fn check(self, _: usize) {}
+
+    #[inline(always)]
+    fn all(&self) -> &[Moment] {
+        std::slice::from_ref(self)
+    }
 }
 
 impl At for &[Moment] {
@@ -73,19 +85,203 @@ impl At for &[Moment] {
     fn check(self, keys: usize) {
         assert_eq!(self.len(), keys, "one moment for each key");
     }
+
+    #[inline(always)]
+    fn all(&self) -> &[Moment] {
+        self
+    }
 }
 
 /// Keys whose bins are fetched before the first of them is looked at.
 const AHEAD: usize = 16;
 
-impl Table {
-    /// Asks the memory for the key's bins; a hint.
+/// Where the next keys of a batch may lie, whose bins the memory is fetching.
+struct Ahead {
+    table: Table,
+    spots: [Spot; AHEAD],
+}
+
+impl Ahead {
     #[inline(always)]
-    fn prefetch<T>(&self, words: &[T], hash: Hash) {
-        let entry = self.entry(hash);
-        prefetch(words.as_ptr().wrapping_add(self.bin(entry.home)));
-        prefetch(words.as_ptr().wrapping_add(self.bin(self.second(entry))));
+    fn new(table: Table) -> Self {
+        Self {
+            table,
+            spots: [Spot::default(); AHEAD],
+        }
     }
+
+    /// Has the bins of the first keys fetched.
+    #[inline(always)]
+    fn start<C: Cells>(&mut self, cells: &C, hashes: &[Hash]) {
+        for (number, hash) in hashes.iter().take(AHEAD).enumerate() {
+            self.fetch(cells, number, *hash);
+        }
+    }
+
+    /// Where the key of this number may lie, after which comes [`next`](Self::next).
+    #[inline(always)]
+    fn spot(&self, number: usize) -> &Spot {
+        &self.spots[number % AHEAD]
+    }
+
+    /// Has the bins of a later key fetched.
+    #[inline(always)]
+    fn next<C: Cells>(&mut self, cells: &C, hashes: &[Hash], number: usize) {
+        if let Some(hash) = hashes.get(number + AHEAD) {
+            self.fetch(cells, number, *hash);
+        }
+    }
+
+    #[inline(always)]
+    fn fetch<C: Cells>(&mut self, cells: &C, number: usize, hash: Hash) {
+        let spot = self.table.spot_of(hash);
+        cells.prefetch(&spot);
+        self.spots[number % AHEAD] = spot;
+    }
+}
+
+/// The moment of the key of this number: there is one for each, or one for all.
+#[inline(always)]
+fn moment_of(times: &[Moment], number: usize) -> Moment {
+    times[if times.len() == 1 { 0 } else { number }]
+}
+
+/// Where the keys from `first` on end whose moments are in a range.
+fn end_of(times: &[Moment], first: usize, keys: usize, range: &Range<i64>) -> usize {
+    if times.len() == 1 {
+        return keys;
+    }
+    let is_other = |at: &Moment| !range.contains(&at.micros());
+    let others = times[first..].iter().position(is_other);
+    others.map_or(keys, |more| first + more)
+}
+
+/// Many keys that are added: how many were.
+struct Insert<'a, C> {
+    shape: &'a WindowShape,
+    cells: C,
+    hashes: &'a [Hash],
+    times: &'a [Moment],
+    new: &'a mut [bool],
+    /// Keys that the newest table may have.
+    room: u64,
+    done: &'a mut usize,
+}
+
+impl<C: Cells> Batch for Insert<'_, C> {
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn run(self, isa: Isa) {
+        let (shape, hashes, times, new) = (self.shape, self.hashes, self.times, self.new);
+        let mut cells = self.cells;
+        let cells = &mut cells;
+        let table = *shape.newest_table();
+        let mut ahead = Ahead::new(table);
+        ahead.start(cells, hashes);
+        let mut done = 0;
+        let mut is_full = false;
+        while done < hashes.len() && !is_full {
+            let at = moment_of(times, done);
+            shape.pass(cells, at);
+            let now = shape.time(cells, at);
+            let mut adding = shape.adding(cells, now, self.room);
+            // Keys of the same generation.
+            let end = match shape.is_by_keys() {
+                true if C::SHARED => done + 1, // others add and count, too
+                true => hashes.len().min(done + (adding.times.end - now) as usize),
+                false => end_of(times, done, hashes.len(), &adding.times),
+            };
+            for at in times.get(done..end).unwrap_or_default() {
+                shape.pass(cells, *at);
+            }
+            while done < end {
+                is_full = adding.left == 0 && !C::SHARED;
+                if is_full {
+                    break;
+                }
+                let (hash, spot) = (hashes[done], ahead.spot(done));
+                let told = match shape.add(isa, cells, &table, &mut adding, hash, spot) {
+                    Some(told) => told,
+                    None if C::SHARED => shape.add_to_full(cells, &mut adding, hash),
+                    None => {
+                        is_full = true;
+                        break;
+                    }
+                };
+                ahead.next(cells, hashes, done);
+                new[done] = told;
+                done += 1;
+            }
+            shape.settle(cells, &mut adding);
+        }
+        *self.done = done;
+    }
+}
+
+/// Many keys that are asked for.
+struct Ask<'a, W> {
+    shape: &'a WindowShape,
+    cells: Read<'a, W>,
+    hashes: &'a [Hash],
+    times: &'a [Moment],
+    out: &'a mut [bool],
+}
+
+impl<W: Word> Batch for Ask<'_, W> {
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn run(self, isa: Isa) {
+        let (shape, hashes, times, out) = (self.shape, self.hashes, self.times, self.out);
+        let cells = &Read(self.cells.0);
+        let table = *shape.newest_table();
+        let mut ahead = Ahead::new(table);
+        ahead.start(cells, hashes);
+        let mut first = 0;
+        while first < hashes.len() {
+            let (asked, range) = shape.asked(cells, moment_of(times, first));
+            let older = match shape.table_count() {
+                1 => Vec::new(),
+                _ => shape.live_tables(cells, asked.oldest, table.ring),
+            };
+            let end = end_of(times, first, hashes.len(), &range);
+            for number in first..end {
+                out[number] = table.contains(isa, cells, ahead.spot(number), &asked)
+                    || any_has(isa, cells, &older, hashes[number], &asked);
+                ahead.next(cells, hashes, number);
+            }
+            first = end;
+        }
+    }
+}
+
+/// One key that is asked for.
+struct AskOne<'a, W> {
+    shape: &'a WindowShape,
+    cells: Read<'a, W>,
+    hash: Hash,
+    at: Moment,
+    found: &'a mut bool,
+}
+
+impl<W: Word> Batch for AskOne<'_, W> {
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn run(self, isa: Isa) {
+        let (asked, _) = self.shape.asked(&self.cells, self.at);
+        let newest = *self.shape.newest_table();
+        *self.found = newest.contains(isa, &self.cells, &newest.spot_of(self.hash), &asked);
+        if self.shape.table_count() > 1 && !*self.found {
+            let older = (self.shape).live_tables(&self.cells, asked.oldest, newest.ring);
+            *self.found = any_has(isa, &self.cells, &older, self.hash, &asked);
+        }
+    }
+}
+
+/// Whether one of these tables has the key.
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+fn any_has<C: Cells>(isa: Isa, cells: &C, tables: &[Table], hash: Hash, asked: &Asked) -> bool {
+    let mut has = false;
+    for table in tables {
+        has = has || table.contains(isa, cells, &table.spot_of(hash), asked);
+    }
+    has
 }
 
 /// What adding keeps from key to key: most have the same generation.
@@ -94,9 +290,10 @@ struct Adding {
     /// Tables before it that may have the key.
     older: Vec<Table>,
     clock: Clock,
+    /// Whether its keys are older than what is remembered.
+    is_too_old: bool,
     /// The moments of the clock's generation: a comparison is less than a division.
-    begins: i64,
-    ends: i64,
+    times: Range<i64>,
     /// Keys of the clock's generation that the table's counts do not have yet.
     uncounted: u64,
     /// Keys for which there is room.
@@ -104,6 +301,14 @@ struct Adding {
 }
 
 impl WindowShape {
+    /// When a key is added: its moment, or the number of keys before it.
+    fn time<C: Cells>(&self, cells: &C, at: Moment) -> i64 {
+        match self.is_by_keys() {
+            true => self.added(cells).min(1 << 57) as i64,
+            false => at.micros(),
+        }
+    }
+
     /// Begins to add keys at a moment, or a count of keys.
     fn adding<C: Cells>(&self, cells: &mut C, moment: i64, room: u64) -> Adding {
         let step = self.step() as i64;
@@ -120,9 +325,9 @@ impl WindowShape {
             left: room.saturating_sub(self.kept_in(cells, &table, newest)),
             table,
             older,
+            is_too_old: now < self.oldest_for(newest),
             clock,
-            begins: now * step,
-            ends: (now + 1) * step,
+            times: now * step..(now + 1) * step,
             uncounted: 0,
         }
     }
@@ -153,17 +358,33 @@ impl WindowShape {
 
     /// Adds a key: whether it is new, or `None` if there is no room.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn add<C: Cells>(&self, cells: &mut C, adding: &mut Adding, hash: Hash) -> Option<bool> {
+    fn add<C: Cells>(
+        &self,
+        isa: Isa,
+        cells: &mut C,
+        table: &Table,
+        adding: &mut Adding,
+        hash: Hash,
+        spot: &Spot,
+    ) -> Option<bool> {
         let clock = &adding.clock;
-        if clock.now < self.oldest_for(clock.newest) {
-            return Some(true); // too old to be remembered
+        if adding.is_too_old {
+            return Some(true);
         }
-        let was_known =
-            !adding.older.is_empty() && self.older_has(cells, adding, hash, clock.oldest);
-        if was_known && (!clock.renews || self.older_has(cells, adding, hash, clock.now)) {
-            return Some(false);
+        let mut was_known = false;
+        if !adding.older.is_empty() {
+            let since = |oldest| Asked {
+                oldest,
+                full_bins: clock.full_bins,
+            };
+            was_known = any_has(isa, cells, &adding.older, hash, &since(clock.oldest));
+            if was_known
+                && (!clock.renews || any_has(isa, cells, &adding.older, hash, &since(clock.now)))
+            {
+                return Some(false);
+            }
         }
-        match adding.table.insert(cells, adding.table.entry(hash), clock) {
+        match table.insert(isa, cells, spot, clock) {
             Told::Full => None,
             Told::Seen => Some(false),
             Told::New(None) => {
@@ -177,17 +398,6 @@ impl WindowShape {
                 Some(!was_known && told == Told::New(Some(was)))
             }
         }
-    }
-
-    /// Whether a table that is no longer added to has the key in this generation or a later one.
-    #[cold]
-    fn older_has<C: Cells>(&self, cells: &C, adding: &Adding, hash: Hash, oldest: i64) -> bool {
-        let asked = Asked {
-            oldest,
-            full_bins: adding.clock.full_bins,
-        };
-        let mut tables = adding.older.iter();
-        tables.any(|table| table.contains(cells, table.entry(hash), &asked))
     }
 
     /// Writes what was counted.
@@ -204,12 +414,11 @@ impl WindowShape {
         &self,
         words: &mut [u64],
         hashes: &[Hash],
-        at: impl Fn(usize) -> Moment,
+        times: &[Moment],
         new: &mut [bool],
         room: u64,
     ) -> usize {
-        let mut cells = Alone(words);
-        self.insert_each(&mut cells, hashes, at, new, room, |_, _, _, _| None)
+        self.insert_each(Alone(words), hashes, times, new, room)
     }
 
     /// Adds keys next to other threads and processes. Keys without room make their bins stand for
@@ -218,152 +427,91 @@ impl WindowShape {
         &self,
         words: &[AtomicU64],
         hashes: &[Hash],
-        at: impl Fn(usize) -> Moment,
+        times: &[Moment],
         new: &mut [bool],
     ) {
-        let mut cells = Beside(words);
-        self.insert_each(&mut cells, hashes, at, new, u64::MAX, Self::add_to_full);
+        self.insert_each(Beside(words), hashes, times, new, u64::MAX);
+    }
+
+    fn insert_each<C: Cells>(
+        &self,
+        cells: C,
+        hashes: &[Hash],
+        times: &[Moment],
+        new: &mut [bool],
+        room: u64,
+    ) -> usize {
+        let mut done = 0;
+        self.isa.run(Insert {
+            shape: self,
+            cells,
+            hashes,
+            times,
+            new,
+            room,
+            done: &mut done,
+        });
+        done
     }
 
     #[cold]
-    fn add_to_full<C: Cells>(
-        &self,
-        cells: &mut C,
-        adding: &mut Adding,
-        hash: Hash,
-    ) -> Option<bool> {
+    fn add_to_full<C: Cells>(&self, cells: &mut C, adding: &mut Adding, hash: Hash) -> bool {
         // Known before the slot is there, so that nobody who asks looks for the key alone.
         self.count_full_bin(cells);
         adding.clock.full_bins = true;
         adding
             .table
             .fill(cells, adding.table.entry(hash), &adding.clock);
-        Some(true)
+        true
     }
 
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn insert_each<C: Cells>(
-        &self,
-        cells: &mut C,
-        hashes: &[Hash],
-        at: impl Fn(usize) -> Moment,
-        new: &mut [bool],
-        room: u64,
-        full: impl Fn(&Self, &mut C, &mut Adding, Hash) -> Option<bool>,
-    ) -> usize {
-        let mut adding: Option<Adding> = None;
-        let mut done = hashes.len();
-        for (i, hash) in hashes.iter().enumerate() {
-            let moment = match self.is_by_keys() {
-                true => {
-                    let uncounted = adding.as_ref().map_or(0, |adding| adding.uncounted);
-                    self.added(cells).saturating_add(uncounted).min(1 << 57) as i64
-                }
-                false => {
-                    self.pass(cells, at(i));
-                    at(i).micros()
-                }
-            };
-            let state = match &mut adding {
-                Some(state) if (state.begins..state.ends).contains(&moment) => state,
-                _ => {
-                    if let Some(state) = &mut adding {
-                        self.settle(cells, state);
-                    }
-                    let state = self.adding(cells, moment, room);
-                    adding.insert(state)
-                }
-            };
-            if let Some(next) = hashes.get(i + AHEAD) {
-                cells.prefetch(&state.table, *next);
+    /// What a question at a moment is about, and the moments for which that is so.
+    fn asked<C: Cells>(&self, cells: &C, at: Moment) -> (Asked, Range<i64>) {
+        let (now, times) = match self.is_by_keys() {
+            true => (
+                self.counted_generation(self.added(cells)),
+                i64::MIN..i64::MAX,
+            ),
+            false => {
+                let now = self.generation_of(at);
+                let step = self.step() as i64;
+                (now, now * step..(now + 1) * step)
             }
-            if state.left == 0 && !C::SHARED {
-                done = i;
-                break;
-            }
-            let told = self.add(cells, state, *hash);
-            match told.or_else(|| full(self, cells, state, *hash)) {
-                Some(told) => new[i] = told,
-                None => {
-                    done = i;
-                    break;
-                }
-            }
-            if C::SHARED && self.is_by_keys() {
-                self.settle(cells, state);
-            }
-        }
-        if let Some(state) = &mut adding {
-            self.settle(cells, state);
-        }
-        done
-    }
-
-    /// What a question at a moment is about.
-    fn asked<C: Cells>(&self, cells: &C, at: Moment) -> Asked {
-        let now = match self.is_by_keys() {
-            true => self.counted_generation(self.added(cells)),
-            false => self.generation_of(at),
         };
-        Asked {
+        let asked = Asked {
             oldest: self.oldest_for(now),
             full_bins: self.has_full_bins(cells),
-        }
+        };
+        (asked, times)
     }
 
     #[inline]
     pub(crate) fn contains_at<W: Word>(&self, words: &[W], hash: Hash, at: Moment) -> bool {
-        let cells = Read(words);
-        let asked = self.asked(&cells, at);
-        self.has(&cells, hash, &asked)
-    }
-
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn has<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
-        let table = self.newest_table();
-        table.contains(cells, table.entry(hash), asked)
-            || self.table_count() > 1 && self.older_tables_have(cells, hash, asked)
-    }
-
-    #[cold]
-    fn older_tables_have<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
-        let newest = self.newest(cells).unwrap_or(asked.oldest);
-        let mut tables = self.tables().rev().skip(1);
-        tables.any(|table| {
-            table.is_live(cells, asked.oldest, newest)
-                && table.contains(cells, table.entry(hash), asked)
-        })
+        let mut found = false;
+        self.isa.run(AskOne {
+            shape: self,
+            cells: Read(words),
+            hash,
+            at,
+            found: &mut found,
+        });
+        found
     }
 
     pub(crate) fn contains_many_at<W: Word>(
         &self,
         words: &[W],
         hashes: &[Hash],
-        at: impl Fn(usize) -> Moment,
+        times: &[Moment],
         out: &mut [bool],
     ) {
-        let cells = Read(words);
-        let mut last: Option<(Moment, Asked, Vec<Table>)> = None;
-        for (i, hash) in hashes.iter().enumerate() {
-            let moment = at(i);
-            let (_, asked, tables) = match &mut last {
-                Some(same) if same.0 == moment => same,
-                last => {
-                    let asked = self.asked(&cells, moment);
-                    let mut tables = vec![*self.newest_table()];
-                    if self.table_count() > 1 {
-                        tables.extend(self.live_tables(&cells, asked.oldest, tables[0].ring));
-                    }
-                    last.insert((moment, asked, tables))
-                }
-            };
-            if let Some(next) = hashes.get(i + AHEAD) {
-                tables[0].prefetch(words, *next);
-            }
-            out[i] = tables
-                .iter()
-                .any(|table| table.contains(&cells, table.entry(*hash), asked));
-        }
+        self.isa.run(Ask {
+            shape: self,
+            cells: Read(words),
+            hashes,
+            times,
+            out,
+        });
     }
 
     /// Calls `each` with what every slot of a table holds that is kept, by its generation; `None`
@@ -436,7 +584,7 @@ impl WindowShape {
                     table.fill(&mut cells, entry, &clock);
                     return;
                 };
-                match table.insert(&mut cells, entry, &clock) {
+                match table.insert(self.isa, &mut cells, &table.spot(entry), &clock) {
                     Told::New(was) => {
                         if let Some(was) = was {
                             table.count(&mut cells, was, -1);
@@ -558,12 +706,12 @@ impl Layout for WindowShape {
 
     #[inline(always)]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
-        self.newest_table().prefetch(words, hash);
+        cells::fetch(words, &self.newest_table().spot_of(hash));
     }
 
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]) {
         let latest = self.latest(&Read(words)).unwrap_or_default();
-        self.contains_many_at(words, hashes, |_| latest, out);
+        self.contains_many_at(words, hashes, &[latest], out);
     }
 
     /// Those counted in the generations that are remembered now.
@@ -586,7 +734,7 @@ impl WindowShape {
     /// What a question at a moment looks at.
     pub(crate) fn explain_at<W: Word>(&self, words: &[W], hash: Hash, at: Moment) -> Explanation {
         let cells = Read(words);
-        let asked = self.asked(&cells, at);
+        let (asked, _) = self.asked(&cells, at);
         let newest = self.newest(&cells).unwrap_or(asked.oldest);
         let looks = self.tables().map(|table| {
             let entry = table.entry(hash);

@@ -5,17 +5,17 @@
 //! round, and finds the very same word again, is beyond any model; `docs/format.md` says how long
 //! that is.
 
-use super::cells::{Alone, Cells};
-use super::shape::{Entry, Span, Table, WindowOptions, WindowShape};
+use super::cells::{Beside, Cells};
+use super::shape::{Entry, Span, Spot, Table, WindowOptions, WindowShape};
 use super::table::{Asked, Clock, Told};
-use crate::hash::Hash;
+use crate::raw::isa::Isa;
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed},
     fence,
 };
-use std::sync::OnceLock;
+use std::sync::{OnceLock, atomic};
 
 /// The words of a table as the model sees them.
 #[derive(Clone)]
@@ -32,13 +32,22 @@ impl Cells for Modelled {
         std::array::from_fn(|i| self.load(first + i))
     }
 
+    #[cfg(target_arch = "x86_64")]
+    fn place(&self) -> Option<(*const u64, usize)> {
+        None
+    }
+
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
         self.0[at]
             .compare_exchange(old, new, AcqRel, Relaxed)
             .is_ok()
     }
 
-    fn prefetch(&self, _: &Table, _: Hash) {}
+    fn alone(&mut self) -> Option<&mut [u64]> {
+        None
+    }
+
+    fn prefetch(&self, _: &Spot) {}
 
     fn then(&self) {
         fence(Acquire);
@@ -66,15 +75,14 @@ fn entry(home: u64, print: u64) -> Entry {
 
 /// Words with these entries, each of its generation.
 fn with(entries: &[(Entry, i64)]) -> Modelled {
-    let mut words = vec![0; shape().body_len() as usize / 8];
+    let words = (0..shape().body_len() / 8).map(|_| atomic::AtomicU64::new(0));
+    let words: Vec<_> = words.collect();
     for (entry, generation) in entries {
         let clock = clock(*generation, *generation);
-        let told = table().insert(&mut Alone(&mut words), *entry, &clock);
+        let told = add(&mut Beside(&words), *entry, &clock);
         assert_eq!(told, Told::New(None));
     }
-    let words = words
-        .into_iter()
-        .map(|word| AtomicU64::new(u64::from_le(word)));
+    let words = (words.into_iter()).map(|word| AtomicU64::new(u64::from_le(word.into_inner())));
     Modelled(Arc::new(words.collect()))
 }
 
@@ -89,7 +97,11 @@ fn has(cells: &Modelled, entry: Entry, now: i64) -> bool {
         oldest: shape().oldest_for(now),
         full_bins: false,
     };
-    table().contains(cells, entry, &asked)
+    table().contains(Isa::best(), cells, &table().spot(entry), &asked)
+}
+
+fn add<C: Cells>(cells: &mut C, entry: Entry, clock: &Clock) -> Told {
+    table().insert(Isa::best(), cells, &table().spot(entry), clock)
 }
 
 /// With at most three switches between threads that have not finished: every pair of steps meets.
@@ -104,8 +116,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 fn two_who_add_one_key_are_told_new_once() {
     check(|| {
         let cells = with(&[]);
-        let add =
-            |mut cells: Modelled| move || table().insert(&mut cells, entry(0, 7), &clock(5, 5));
+        let add = |mut cells: Modelled| move || add(&mut cells, entry(0, 7), &clock(5, 5));
         let other = loom::thread::spawn(add(cells.clone()));
         let told = [add(cells.clone())(), other.join().unwrap()];
         let new = told.iter().filter(|told| **told == Told::New(None)).count();
@@ -122,10 +133,9 @@ fn what_is_added_while_a_page_is_swept_stays() {
         // Stamps come round after eight generations: the old key has the stamp of the new one.
         let cells = with(&[(entry(0, 3), 1)]);
         let mut sweeping = cells.clone();
-        let other =
-            loom::thread::spawn(move || table().insert(&mut sweeping, entry(1, 5), &clock(8, 8)));
+        let other = loom::thread::spawn(move || add(&mut sweeping, entry(1, 5), &clock(8, 8)));
         let mut adding = cells.clone();
-        let told = table().insert(&mut adding, entry(0, 7), &clock(9, 9));
+        let told = add(&mut adding, entry(0, 7), &clock(9, 9));
         assert_eq!(told, Told::New(None));
         assert!(has(&adding, entry(0, 7), 9));
         other.join().unwrap();
@@ -145,7 +155,7 @@ fn a_key_that_moves_is_never_missed() {
         let cells = with(&full);
         let (looking, first) = (cells.clone(), full[0].0);
         let other = loom::thread::spawn(move || has(&looking, first, 5));
-        let told = table().insert(&mut cells.clone(), added, &clock(5, 5));
+        let told = add(&mut cells.clone(), added, &clock(5, 5));
         assert_eq!(told, Told::New(None));
         // The first is the one that moves.
         assert!(other.join().unwrap(), "missed while it moved");
@@ -159,8 +169,7 @@ fn a_key_that_moves_is_never_missed() {
 fn a_key_that_was_forgotten_is_told_new_once() {
     check(|| {
         let cells = with(&[(entry(0, 7), 5)]);
-        let add =
-            |mut cells: Modelled| move || table().insert(&mut cells, entry(0, 7), &clock(8, 8));
+        let add = |mut cells: Modelled| move || add(&mut cells, entry(0, 7), &clock(8, 8));
         let other = loom::thread::spawn(add(cells.clone()));
         let told = [add(cells.clone())(), other.join().unwrap()];
         let new = told

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 use crate::moment::Moment;
+use crate::raw::isa::Isa;
 use crate::raw::window::lanes::Lanes;
 use std::time::Duration;
 
@@ -198,6 +199,8 @@ pub struct WindowShape {
     newest: Table,
     /// Words of the body.
     words: u64,
+    /// What it is asked and changed with.
+    pub(super) isa: Isa,
 }
 
 impl WindowShape {
@@ -269,6 +272,7 @@ impl WindowShape {
         let mut shape = Self {
             newest: Table::new(HEAD, bins, bin_words, bits, stamp_bits),
             words: 0,
+            isa: Isa::best(),
             bins,
             width,
             bin_words,
@@ -351,7 +355,7 @@ impl WindowShape {
     #[inline]
     fn table(&self, number: u32) -> Table {
         let first = self.table_from(0, HEAD);
-        (1..=number).fold(first, |last, number| self.table_from(number, last.end()))
+        (1..=number).fold(first, |last, number| self.table_from(number, last.end))
     }
 
     #[inline]
@@ -458,6 +462,8 @@ pub(crate) struct Table {
     pub(crate) epochs: usize,
     /// Where its bins begin.
     pub(crate) words: usize,
+    /// Where it ends.
+    pub(crate) end: usize,
     pub(crate) bins: u64,
     pub(crate) bin_words: usize,
     pub(crate) lanes: Lanes,
@@ -470,22 +476,29 @@ pub(crate) struct Entry {
     pub(crate) print: u64,
 }
 
+/// Where a key may lie, and what a slot keeps of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    /// The first words of its home bin and of its second one.
+    pub(crate) firsts: [usize; 2],
+    /// Its fingerprint in every slot of a word.
+    pub(crate) prints: u64,
+}
+
 impl Table {
     fn new(ring: usize, bins: u64, bin_words: u32, width: u32, stamp_bits: u32) -> Self {
         let words = bins as usize * bin_words as usize;
         let epochs = ring + (1usize << stamp_bits).next_multiple_of(8);
+        let first = epochs + words.div_ceil(PAGE).next_multiple_of(8);
         Self {
             ring,
             epochs,
-            words: epochs + words.div_ceil(PAGE).next_multiple_of(8),
+            words: first,
+            end: first + words.next_multiple_of(8),
             bins,
             bin_words: bin_words as usize,
             lanes: Lanes::new(width, stamp_bits),
         }
-    }
-
-    fn end(&self) -> usize {
-        self.words + (self.bins as usize * self.bin_words).next_multiple_of(8)
     }
 
     /// Slots that keys may take as planned.
@@ -507,15 +520,31 @@ impl Table {
 
     /// The pairs of home and fingerprint that can be told apart.
     pub(crate) fn different(&self) -> f64 {
-        self.bins as f64 * self.lanes.prints() as f64
+        self.bins as f64 * self.lanes.prints as f64
     }
 
     #[inline(always)]
     pub(crate) fn entry(&self, hash: Hash) -> Entry {
         Entry {
             home: reduce(hash.hi, self.bins),
-            print: 1 + reduce(hash.lo, self.lanes.prints()),
+            print: 1 + reduce(hash.lo, self.lanes.prints),
         }
+    }
+
+    /// Where an entry may lie.
+    #[inline(always)]
+    pub(crate) fn spot(&self, entry: Entry) -> Spot {
+        debug_assert!(entry.home < self.bins);
+        Spot {
+            firsts: [entry.home, self.second(entry)].map(|bin| self.bin(bin)),
+            prints: self.lanes.all(entry.print),
+        }
+    }
+
+    /// Where a key may lie.
+    #[inline(always)]
+    pub(crate) fn spot_of(&self, hash: Hash) -> Spot {
+        self.spot(self.entry(hash))
     }
 
     /// The other bin that an entry may lie in.

@@ -14,9 +14,11 @@
 // Functions that are inlined for speed are not in WebAssembly, where size counts for more.
 
 use super::cells::Cells;
-use super::head::{epoch_of, word_of};
-use super::lanes::Slot;
-use super::shape::{Entry, Table, WindowShape};
+use super::head::{epoch_of, moved_epoch, word_of};
+use super::lanes::{Lanes, Slot};
+use super::look::HAVING;
+use super::shape::{Entry, Spot, Table, WindowShape};
+use crate::raw::isa::{Batch, Isa};
 
 /// Bins that are looked into to make room, before a table is called full.
 const BINS_TRIED: u32 = 500;
@@ -67,7 +69,7 @@ pub(crate) enum Told {
 }
 
 /// What a question is about: keys of this generation or later ones.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) oldest: i64,
     pub(crate) full_bins: bool,
@@ -84,100 +86,92 @@ struct Found {
     full: Option<i64>,
 }
 
-impl Table {
+/// A page of words that are nobody else's, to be emptied of slots from before a generation.
+struct Empty<'a> {
+    words: &'a mut [u64],
+    lanes: Lanes,
+    epoch: i64,
+    before: i64,
+}
+
+impl Batch for Empty<'_> {
     #[inline(always)]
-    fn words_of(&self, bin: u64) -> std::ops::Range<usize> {
-        let first = self.bin(bin);
-        first..first + self.bin_words
+    fn run(self, _: Isa) {
+        for word in self.words {
+            let kept = (self.lanes).without(u64::from_le(*word), self.before, self.epoch);
+            *word = kept.to_le();
+        }
+    }
+}
+
+impl Table {
+    /// A word all of whose slots have the key, in its home bin or in its second one.
+    #[inline(always)]
+    pub(super) fn all_in(&self, spot: &Spot, nth: usize) -> u64 {
+        self.lanes.all_in(spot.prints, nth)
+    }
+
+    /// A slot's value for a key, in its home bin or in its second one.
+    #[inline(always)]
+    fn value_in(&self, spot: &Spot, nth: usize) -> u64 {
+        self.lanes.value_at(self.all_in(spot, nth), 0)
     }
 
     /// Whether the table has the key.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn contains<C: Cells>(&self, cells: &C, entry: Entry, asked: &Asked) -> bool {
-        let bins = [entry.home, self.second(entry)];
-        let values = [false, true].map(|second| self.lanes.value(entry.print, second));
-        let seems = match self.bin_words {
-            2 => self.first_like::<C, 2>(cells, bins, values),
-            4 => self.first_like::<C, 4>(cells, bins, values),
-            _ => self.first_like::<C, 8>(cells, bins, values),
-        };
-        match seems {
-            // Most keys that are absent need no more than this.
-            None => asked.full_bins && self.is_there(cells, bins, values, asked),
-            Some(at) => {
-                // Most that are present no more than this.
-                let value = values[usize::from(!self.words_of(bins[0]).contains(&at))];
-                self.has_recent(cells, at, value, asked)
-                    || self.is_there(cells, bins, values, asked)
-            }
-        }
-    }
-
-    /// A word one of whose slots has the key, of whatever generation.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn first_like<C: Cells, const WORDS: usize>(
+    pub(crate) fn contains<C: Cells>(
         &self,
+        isa: Isa,
         cells: &C,
-        bins: [u64; 2],
-        values: [u64; 2],
-    ) -> Option<usize> {
-        let firsts = bins.map(|bin| self.bin(bin));
-        let home = cells.load_bin::<WORDS>(firsts[0]);
-        cells.then();
-        let second = cells.load_bin::<WORDS>(firsts[1]);
-        let values = values.map(|value| self.lanes.all(value));
-        let home: [u64; WORDS] = std::array::from_fn(|i| self.lanes.like(home[i], values[0]));
-        let second: [u64; WORDS] = std::array::from_fn(|i| self.lanes.like(second[i], values[1]));
-        let any = (0..WORDS).fold(0, |any, i| any | home[i] | second[i]);
-        if any == 0 {
-            return None;
+        spot: &Spot,
+        asked: &Asked,
+    ) -> bool {
+        let look = self.look::<C, false>(isa, cells, spot);
+        if look == 0 {
+            // Most keys that are absent need no more than this.
+            return asked.full_bins && { *self }.is_there(cells, *spot, *asked);
         }
-        let mut at = 0;
-        for i in (0..WORDS).rev() {
-            at = if second[i] != 0 { firsts[1] + i } else { at };
-        }
-        for i in (0..WORDS).rev() {
-            at = if home[i] != 0 { firsts[0] + i } else { at };
-        }
-        Some(at)
+        // Most that are present no more than this. What is seldom called gets copies: so the
+        // compiler knows that nobody changes the originals, and keeps them in registers.
+        self.has_recent(cells, spot, look.trailing_zeros(), asked) || { *self }
+            .is_there(cells, *spot, *asked)
     }
 
-    /// Whether the first slot of a word that has the value is of a generation that counts. If
+    /// Whether the first slot of a word that has the key is of a generation that counts. If
     /// not, others may be.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn has_recent<C: Cells>(&self, cells: &C, at: usize, value: u64, asked: &Asked) -> bool {
+    fn has_recent<C: Cells>(&self, cells: &C, spot: &Spot, bit: u32, asked: &Asked) -> bool {
+        let (at, nth) = spot.word(bit);
+        let page = self.epoch_of(at);
         cells.then();
-        let epoch = cells.load(self.epoch_of(at));
+        let epoch = cells.load(page);
         cells.then();
         let word = cells.load(at);
         cells.then();
-        let like = self.lanes.having(word, value);
-        let is_same = !C::SHARED || epoch == cells.load(self.epoch_of(at));
-        like != 0
-            && is_same
-            && epoch_of(epoch).is_some_and(|epoch| {
-                self.lanes.generation(word, self.lanes.shift(like), epoch) >= asked.oldest
-            })
+        let like = self.lanes.like(word, self.all_in(spot, nth));
+        let is_same = !C::SHARED || epoch == cells.load(page);
+        like != 0 && is_same && self.is_since(word, self.lanes.shift(like), epoch, asked.oldest)
+    }
+
+    /// Whether a slot is of this generation or a later one, by the word of its page.
+    #[inline(always)]
+    fn is_since(&self, word: u64, shift: u32, page: u64, oldest: i64) -> bool {
+        // Generations as pages have them: zero, which is none, is below all.
+        self.lanes.generation(word, shift, moved_epoch(page)) >= word_of(oldest).cast_signed()
     }
 
     #[cold]
-    fn is_there<C: Cells>(
-        &self,
-        cells: &C,
-        bins: [u64; 2],
-        values: [u64; 2],
-        asked: &Asked,
-    ) -> bool {
-        let mut both = bins.into_iter().zip(values);
-        both.any(|(bin, value)| {
-            let at = self.epoch_of(self.bin(bin));
+    fn is_there<C: Cells>(&self, cells: &C, spot: Spot, asked: Asked) -> bool {
+        (0..2).any(|nth| {
+            let (first, value) = (spot.firsts[nth], self.value_in(&spot, nth));
+            let at = self.epoch_of(first);
             loop {
                 cells.then();
                 let Some(epoch) = self.epoch(cells, at) else {
                     return false;
                 };
                 cells.then();
-                let found = self.find(cells, bin, value, epoch, asked.full_bins);
+                let found = self.find(cells, first, value, epoch, asked.full_bins);
                 let newest = found.slot.map(|(_, generation)| generation).max(found.full);
                 cells.then();
                 if !C::SHARED || self.epoch(cells, at) == Some(epoch) {
@@ -190,13 +184,13 @@ impl Table {
     fn find<C: Cells>(
         &self,
         cells: &C,
-        bin: u64,
+        first: usize,
         value: u64,
         epoch: i64,
         full_bins: bool,
     ) -> Found {
         let mut found = Found::default();
-        for at in self.words_of(bin) {
+        for at in first..first + self.bin_words {
             let word = cells.load(at);
             let mut having = self.lanes.having(word, value);
             while having != 0 {
@@ -255,6 +249,17 @@ impl Table {
     /// Empties the slots of a page from before a generation. False if the page got another
     /// epoch meanwhile, by which stamps have to be read.
     fn empty_page<C: Cells>(&self, cells: &mut C, at: usize, epoch: i64, before: i64) -> bool {
+        if let Some(words) = cells.alone() {
+            let words = &mut words[self.page_of(at)];
+            let lanes = self.lanes;
+            Isa::best().run(Empty {
+                words,
+                lanes,
+                epoch,
+                before,
+            });
+            return true;
+        }
         for word in self.page_of(at) {
             loop {
                 let old = cells.load(word);
@@ -278,75 +283,77 @@ impl Table {
 
     /// Adds a key, unless it is in the window.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    pub(crate) fn insert<C: Cells>(&self, cells: &mut C, entry: Entry, clock: &Clock) -> Told {
-        let bins = [entry.home, self.second(entry)];
-        let values = [false, true].map(|second| self.lanes.value(entry.print, second));
-        let quick = match self.bin_words {
-            2 => self.insert_absent::<C, 2>(cells, bins, values, clock),
-            4 => self.insert_absent::<C, 4>(cells, bins, values, clock),
-            _ => self.insert_absent::<C, 8>(cells, bins, values, clock),
-        };
-        match quick {
+    pub(crate) fn insert<C: Cells>(
+        &self,
+        isa: Isa,
+        cells: &mut C,
+        spot: &Spot,
+        clock: &Clock,
+    ) -> Told {
+        match self.insert_simply(isa, cells, spot, clock) {
             Some(told) => told,
-            None => self.insert_any(cells, bins, values, clock),
+            None => { *self }.insert_any(cells, *spot, *clock),
         }
     }
 
-    /// Adds a key that no slot has to a bin with an empty slot, the usual case. `None` in any other.
+    /// Adds a key that no slot has to a bin with an empty slot, or finds one that is in the window: the
+    /// usual cases. `None` in any other.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn insert_absent<C: Cells, const WORDS: usize>(
+    fn insert_simply<C: Cells>(
         &self,
+        isa: Isa,
         cells: &mut C,
-        bins: [u64; 2],
-        values: [u64; 2],
+        spot: &Spot,
         clock: &Clock,
     ) -> Option<Told> {
-        let firsts = bins.map(|bin| self.bin(bin));
-        let epochs = firsts.map(|first| cells.load(self.epoch_of(first)));
-        let is_ready = epochs.iter().all(|word| epoch_of(*word) >= Some(clock.now));
-        cells.then();
-        let home = cells.load_bin::<WORDS>(firsts[0]);
-        cells.then();
-        let second = cells.load_bin::<WORDS>(firsts[1]);
-        let all = values.map(|value| self.lanes.all(value));
-        let (mut any, mut at, mut word) = (0, 0, 0);
-        for i in (0..WORDS).rev() {
-            any |= self.lanes.like(second[i], all[1]);
-            let is_empty = self.lanes.like(second[i], 0) != 0;
-            (at, word) = if is_empty {
-                (firsts[1] + i, second[i])
-            } else {
-                (at, word)
-            };
+        let pages = spot.firsts.map(|first| self.epoch_of(first));
+        let epochs = pages.map(|page| cells.load(page));
+        let look = self.look::<C, true>(isa, cells, spot);
+        if look == 0 || clock.full_bins {
+            return None;
         }
-        for i in (0..WORDS).rev() {
-            any |= self.lanes.like(home[i], all[0]);
-            let is_empty = self.lanes.like(home[i], 0) != 0;
-            (at, word) = if is_empty {
-                (firsts[0] + i, home[i])
-            } else {
-                (at, word)
-            };
+        let is_known = look & HAVING != 0;
+        let mut first = look;
+        if !C::SHARED && !is_known && (look >> 24).count_ones() > (look >> 16 & 0xFF).count_ones() {
+            // Bins that are filled evenly are seldom full. Writers that are not alone have to
+            // take the first empty slot, where they meet.
+            first = look & 0xFF << 24;
         }
+        let bit = first.trailing_zeros();
+        let (at, nth) = spot.word(bit);
         cells.then();
-        if at == 0
-            || any != 0
-            || !is_ready
-            || clock.full_bins
-            || C::SHARED && epochs != firsts.map(|first| cells.load(self.epoch_of(first)))
+        // If it has changed since, it is this word that counts.
+        let word = cells.load(at);
+        cells.then();
+        let now = word_of(clock.now).cast_signed();
+        if epochs.iter().any(|page| moved_epoch(*page) < now)
+            || C::SHARED && epochs != pages.map(|page| cells.load(page))
         {
             return None;
         }
-        let slot = Slot {
-            at,
-            word,
-            shift: self.lanes.shift(self.lanes.like(word, 0)),
-        };
-        let value = values[usize::from(!(firsts[0]..firsts[0] + WORDS).contains(&at))];
-        if !self.put(cells, slot, value, clock.now, clock) {
+        let all = self.all_in(spot, nth);
+        let like = self.lanes.like(word, if is_known { all } else { 0 });
+        if C::SHARED && (like == 0 || !is_known && self.lanes.like(word, all) != 0) {
             return None;
         }
-        let is_second = C::SHARED && self.is_before(cells, bins, values, clock, slot);
+        let shift = self.lanes.shift(like);
+        if is_known {
+            let oldest = if clock.renews {
+                clock.now
+            } else {
+                clock.oldest
+            };
+            let is_seen = self.is_since(word, shift, epochs[nth], oldest);
+            return is_seen.then_some(Told::Seen);
+        }
+        let slot = Slot { at, word, shift };
+        if !self.put(cells, slot, self.value_in(spot, nth), clock.now, clock) {
+            return None;
+        }
+        let before = (1 << (bit % 16)) - 1;
+        let is_second = C::SHARED
+            && self.look::<C, false>(isa, cells, spot) & before != 0
+            && self.is_before(cells, spot, clock, slot);
         Some(if is_second {
             Told::Seen
         } else {
@@ -355,20 +362,17 @@ impl Table {
     }
 
     #[inline(never)]
-    fn insert_any<C: Cells>(
-        &self,
-        cells: &mut C,
-        bins: [u64; 2],
-        values: [u64; 2],
-        clock: &Clock,
-    ) -> Told {
-        let epochs = bins.map(|bin| self.epoch_of(self.bin(bin)));
+    fn insert_any<C: Cells>(&self, cells: &mut C, spot: Spot, clock: Clock) -> Told {
+        let (spot, clock) = (&spot, &clock);
+        let epochs = spot.firsts.map(|first| self.epoch_of(first));
+        let values = [0, 1].map(|nth| self.value_in(spot, nth));
         loop {
             let known = epochs.map(|at| self.renew(cells, at, clock.now, clock));
             let mut found = [Found::default(); 2];
             for nth in 0..2 {
                 cells.then();
-                found[nth] = self.find(cells, bins[nth], values[nth], known[nth], clock.full_bins);
+                let (first, value) = (spot.firsts[nth], values[nth]);
+                found[nth] = self.find(cells, first, value, known[nth], clock.full_bins);
             }
             cells.then();
             if C::SHARED && (0..2).any(|nth| self.epoch(cells, epochs[nth]) != Some(known[nth])) {
@@ -404,7 +408,7 @@ impl Table {
                         }
                         continue;
                     }
-                    match self.make_room(cells, bins, clock) {
+                    match self.make_room(cells, spot, clock) {
                         Some(spot) => spot,
                         None => return Told::Full,
                     }
@@ -415,7 +419,7 @@ impl Table {
             }
             // Somebody who added the same key before a slot was emptied may have it further
             // left: that one is told "new".
-            if C::SHARED && self.is_before(cells, bins, values, clock, slot) {
+            if C::SHARED && self.is_before(cells, spot, clock, slot) {
                 return Told::Seen;
             }
             return Told::New(None);
@@ -423,16 +427,10 @@ impl Table {
     }
 
     /// Whether the key is in the window by a slot before this one.
-    fn is_before<C: Cells>(
-        &self,
-        cells: &C,
-        bins: [u64; 2],
-        values: [u64; 2],
-        clock: &Clock,
-        slot: Slot,
-    ) -> bool {
-        for (bin, value) in bins.into_iter().zip(values) {
-            for at in self.words_of(bin) {
+    fn is_before<C: Cells>(&self, cells: &C, spot: &Spot, clock: &Clock, slot: Slot) -> bool {
+        for (nth, first) in spot.firsts.into_iter().enumerate() {
+            let value = self.value_in(spot, nth);
+            for at in first..first + self.bin_words {
                 let Some(epoch) = self.epoch(cells, self.epoch_of(at)) else {
                     continue;
                 };
@@ -508,13 +506,13 @@ impl Table {
     fn make_room<C: Cells>(
         &self,
         cells: &mut C,
-        bins: [u64; 2],
+        spot: &Spot,
         clock: &Clock,
     ) -> Option<(Slot, usize)> {
         let mut tries = BINS_TRIED;
         for chain in 1..=LONGEST_CHAIN {
-            for (nth, bin) in bins.into_iter().enumerate() {
-                if let Some(slot) = self.move_on(cells, bin, chain, clock, &mut tries) {
+            for (nth, first) in spot.firsts.into_iter().enumerate() {
+                if let Some(slot) = self.move_on(cells, first, chain, clock, &mut tries) {
                     return Some((slot, nth));
                 }
             }
@@ -526,12 +524,13 @@ impl Table {
     fn move_on<C: Cells>(
         &self,
         cells: &mut C,
-        bin: u64,
+        first: usize,
         chain: u32,
         clock: &Clock,
         tries: &mut u32,
     ) -> Option<Slot> {
-        for at in self.words_of(bin) {
+        let home = ((first - self.words) / self.bin_words) as u64;
+        for at in first..first + self.bin_words {
             let epoch = self.epoch(cells, self.epoch_of(at))?;
             cells.then();
             let word = cells.load(at);
@@ -542,9 +541,9 @@ impl Table {
                 }
                 *tries = tries.checked_sub(1)?;
                 let generation = self.lanes.generation(word, shift, epoch);
-                let second = self.second(Entry { home: bin, print });
+                let second = self.bin(self.second(Entry { home, print }));
                 let value = self.lanes.value(print, true);
-                let known = self.epoch_of(self.bin(second));
+                let known = self.epoch_of(second);
                 let known = self.renew(cells, known, clock.newest, clock);
                 let found = self.find(cells, second, value, known, false);
                 let is_there = match (found.slot, found.empty) {

@@ -6,8 +6,11 @@ use super::table::{Clock, Told};
 use crate::hash::Hash;
 use crate::moment::Moment;
 use crate::plan::Plan;
+use crate::raw::isa::Isa;
 use crate::raw::usual_or;
 use crate::{Hasher, Window};
+use proptest::prelude::*;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 const STEP: i64 = 1_000;
@@ -259,10 +262,11 @@ fn a_full_table_has_every_key_that_it_took() {
         let table = shape.newest_table();
         let mut words = vec![0; shape.body_len() as usize / 8];
         let clock = Clock::new(&shape, 5, 5, false);
+        let isa = Isa::best();
         let mut taken: Vec<Entry> = Vec::new();
         for i in 0u64.. {
             let entry = table.entry(Hash::from(i));
-            match table.insert(&mut Alone(&mut words), entry, &clock) {
+            match table.insert(isa, &mut Alone(&mut words), &table.spot(entry), &clock) {
                 Told::New(_) => taken.push(entry),
                 Told::Full => break,
                 _ => {}
@@ -272,11 +276,12 @@ fn a_full_table_has_every_key_that_it_took() {
                 oldest: 5,
                 full_bins: false,
             };
-            assert!(
-                taken
-                    .iter()
-                    .all(|entry| table.contains(&cells, *entry, &asked))
-            );
+            assert!(taken.iter().all(|entry| table.contains(
+                isa,
+                &cells,
+                &table.spot(*entry),
+                &asked
+            )));
         }
         let slots = bins * u64::from(table.slots_of_bin());
         assert!(
@@ -284,5 +289,79 @@ fn a_full_table_has_every_key_that_it_took() {
             "{width}: {} of {slots}",
             taken.len()
         );
+    }
+}
+
+/// Keys of few homes and fingerprints, so that bins fill up and keys come again.
+fn keys() -> impl Strategy<Value = Vec<(Hash, Moment)>> {
+    let half = || prop_oneof![1 => any::<u64>(), 3 => (0u64..9).prop_map(|n| n << 60)];
+    let key = (half(), half(), 0..3 * SPAN).prop_map(|(hi, lo, now)| (Hash { hi, lo }, at(now)));
+    prop::collection::vec(key, 0..usual_or(400, 20)).prop_map(|mut keys| {
+        // Most streams are in order, but for keys that are a little late.
+        keys.sort_by_key(|(hash, at)| at.micros() - (hash.lo as i64 & 0xFFF));
+        keys
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: usual_or(300, 2),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    /// Bits and answers are the same whatever the instructions, by one or by many, next to others
+    /// or not. Those who are alone fill bins more evenly, which changes where keys lie.
+    #[test]
+    fn every_path_equals_scalar(
+        bins in 2u64..40,
+        (bin_words, width) in prop::sample::select(&[(4, 16), (8, 16), (2, 21), (8, 21), (4, 32), (8, 64)][..]),
+        generations in 1u32..20,
+        quiet: bool,
+        by_keys: bool,
+        added in keys(),
+        asked in keys(),
+    ) {
+        let span = if by_keys { Span::Keys(100) } else { Span::Time(Duration::from_micros(SPAN as u64 * 4)) };
+        let renewal = if quiet { Renewal::Quiet } else { Renewal::Within };
+        let options = WindowOptions::new(span).generations(generations).renewal(renewal);
+        let shape = WindowShape::new(&options, bins, bin_words, width);
+        prop_assume!(shape.is_ok());
+        let shape = shape.unwrap();
+        let len = shape.body_len() as usize / 8;
+        let (hashes, times): (Vec<Hash>, Vec<Moment>) = added.iter().copied().unzip();
+        let (of_asked, at_asked): (Vec<Hash>, Vec<Moment>) = added.iter().chain(&asked).copied().unzip();
+        let mut first = None;
+        for isa in Isa::available() {
+            let mut shape = shape;
+            shape.isa = isa;
+            let (mut alone, mut new) = (vec![0; len], vec![false; hashes.len()]);
+            let done = shape.insert_many(&mut alone, &hashes, &times, &mut new, u64::MAX);
+            let (mut by_one, mut new_by_one) = (vec![0; len], vec![false; hashes.len()]);
+            for i in 0..done {
+                shape.insert_many(&mut by_one, &hashes[i..=i], &times[i..=i], &mut new_by_one[i..=i], u64::MAX);
+            }
+            // A key without room has moved others, and is counted by neither.
+            if done == hashes.len() {
+                prop_assert_eq!((&alone, &new), (&by_one, &new_by_one), "{:?}", isa);
+            }
+            let beside: Vec<AtomicU64> = (0..len).map(|_| AtomicU64::new(0)).collect();
+            let mut new_beside = vec![false; hashes.len()];
+            shape.insert_many_shared(&beside, &hashes, &times, &mut new_beside);
+            let mut found = vec![false; of_asked.len()];
+            shape.contains_many_at(&beside, &of_asked, &at_asked, &mut found);
+            let one = |(hash, at): (&Hash, &Moment)| shape.contains_at(&beside, *hash, *at);
+            let by_one: Vec<bool> = of_asked.iter().zip(&at_asked).map(one).collect();
+            prop_assert_eq!(&found, &by_one, "{:?}", isa);
+            let beside: Vec<u64> = beside.into_iter().map(AtomicU64::into_inner).collect();
+            let mut found_alone = vec![false; of_asked.len()];
+            shape.contains_many_at(&alone, &of_asked, &at_asked, &mut found_alone);
+            // What is full says yes to more.
+            if done == hashes.len() && !shape.has_full_bins(&super::cells::Read(&beside)) {
+                prop_assert_eq!((&new, &found_alone), (&new_beside, &found), "{:?}", isa);
+            }
+            let all = (alone, new, done, beside, new_beside, found, found_alone);
+            prop_assert_eq!(&all, first.get_or_insert_with(|| all.clone()), "{:?}", isa);
+        }
     }
 }
