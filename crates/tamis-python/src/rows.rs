@@ -2,6 +2,7 @@
 //! the caller has what it makes of the answers.
 
 use crate::error::{Failure, Result};
+use crate::filter::clock::AHEAD;
 use crate::filter::{Filter, USUAL};
 use crate::interrupt::Lookout;
 use crate::key;
@@ -10,7 +11,6 @@ use crate::mask::Answers;
 use crate::redis::{Keys, RedisFilter, Verb};
 use crate::source::Held;
 use crate::when::{self, Times, When};
-use crate::window::AHEAD;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::ops::Range;

@@ -5,19 +5,18 @@ use crate::argument;
 use crate::error::{Failure, Result};
 use crate::filter::Filter;
 use crate::filter::backing::{Backing, ask};
+use crate::filter::clock;
 use crate::filter::making::{self, Wanted};
 use crate::lock::Access;
 use crate::method::AddAt;
 use crate::options::{self, Count, Need, Textbook};
 use crate::progress::Progress;
 use crate::when::{self, Times, When};
-use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::ffi::CStr;
 use std::path::PathBuf;
-use std::time::Duration;
-use tamis::{AnyFilter, Body, Generation, Hash, Moment, Renewal, Span, Window};
+use tamis::{AnyFilter, Generation, Moment, Renewal, Span};
 
 /// A filter that is a window, or says that it is none.
 macro_rules! window {
@@ -153,7 +152,7 @@ pub(crate) fn _window_add_many<'py>(
     let progress = Progress::asked(progress)?;
     let times = Times::of(at)?;
     if matches!(times, Times::Now) {
-        warn_of_clock(window)?;
+        clock::warn(keys.py(), &window.get().state)?;
     }
     let this = window.get();
     let new = this.insert_all(keys, &times, threads, answers, progress.as_ref())?;
@@ -219,48 +218,4 @@ pub(crate) fn _window_remembers(window: &Bound<'_, Filter>, at: &Bound<'_, PyAny
             _ => when::now(w),
         }))
     })
-}
-
-/// How far beyond the clock a time may be, besides a generation.
-pub(crate) const AHEAD: Duration = Duration::from_secs(60);
-
-/// The latest key's moment, if that is well ahead of the clock.
-fn ahead_of<B: Body>(window: &Window<B>, clock: Moment) -> Option<Moment> {
-    match (window.options().band(), window.latest()) {
-        (Span::Time(band), Some(latest)) if latest > clock + band + AHEAD => Some(latest),
-        _ => None,
-    }
-}
-
-/// Adds a key by the clock; `None` if the caller has to be warned of that first.
-#[inline(never)] // or it would be in the way of filters that need no clock
-pub(crate) fn add_now(window: &mut Window, hash: Hash) -> Option<bool> {
-    let clock = Moment::now();
-    if ahead_of(window, clock).is_some() {
-        return None;
-    }
-    let now = clock.max(window.latest().unwrap_or(clock));
-    Some(window.insert_hash_mut_at(hash, now))
-}
-
-/// Warns if what was added last to a window is well ahead of the clock: keys are added as of then.
-pub(crate) fn warn_of_clock(filter: &Bound<'_, Filter>) -> Result<()> {
-    let (py, this) = (filter.py(), filter.get());
-    this.state.wait(py, Access::Ask)?;
-    let ahead = this.state.ask(py, |state| {
-        ask!(state, filter => match filter {
-            AnyFilter::Window(window) => ahead_of(window, Moment::now()),
-            _ => None,
-        })
-    })?;
-    let Some(latest) = ahead else {
-        return Ok(());
-    };
-    let text = format!(
-        "the window's latest key is of {latest}, and the clock says {}: it was set back, or the \
-         key's time was wrong; keys are added as of the later one",
-        Moment::now()
-    );
-    let text = std::ffi::CString::new(text).map_err(PyErr::from)?;
-    Ok(PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 2)?)
 }

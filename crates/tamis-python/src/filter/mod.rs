@@ -1,6 +1,7 @@
 //! `tamis.Filter`: a filter in memory or in a mapped file.
 
 pub(crate) mod backing;
+pub(crate) mod clock;
 mod information;
 pub(crate) mod making;
 #[expect(
@@ -22,7 +23,6 @@ use crate::lock::{Access, Holds, Mark, Shared};
 use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
 use crate::when::{Times, When};
-use crate::window;
 use backing::{Backing, ask, get};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -409,7 +409,7 @@ False";
 
     fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let hash = this.get().hash(key)?;
-        window::warn_of_clock(this)?;
+        clock::warn(key.py(), &this.get().state)?;
         Ok(this.get().add_hash(key.py(), hash)?)
     }
 
@@ -420,7 +420,7 @@ False";
         this.state
             .with_at_once(key.py(), |state| match state {
                 Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
-                Backing::Writable(AnyFilter::Window(window)) => window::add_now(window, hash),
+                Backing::Writable(AnyFilter::Window(window)) => clock::add_now(window, hash),
                 _ => None,
             })
             .flatten()
