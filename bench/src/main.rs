@@ -5,7 +5,7 @@
 
 mod child;
 mod clock;
-#[path = "../../crates/tamis-cli/tests/grep/corpus.rs"]
+#[path = "../../crates/tamis-cli/tests/command/grep/corpus.rs"]
 #[allow(dead_code)] // tests do more with it
 mod corpus;
 mod cuckoo;
@@ -18,7 +18,7 @@ mod growing;
 mod index;
 mod module;
 mod pages;
-#[path = "../../crates/tamis-cli/tests/grep/queries.rs"]
+#[path = "../../crates/tamis-cli/tests/command/grep/queries.rs"]
 #[allow(dead_code)]
 mod queries;
 mod redis;

@@ -18,12 +18,12 @@ use tamis_formats::Format;
 static MEMORY: memory::Watched = memory::Watched;
 
 /// What is done with an input.
+type Run = fn(&[u8]);
+/// The same, of a target that is made at run time.
 pub type Target = Box<dyn Fn(&[u8]) + Send + Sync>;
 
-type Named = (&'static str, fn(&[u8]));
-
 /// Every target but those of other systems' formats.
-const TARGETS: [Named; 18] = [
+const TARGETS: [(&str, Run); 18] = [
     ("arrow", arrow::arrow),
     ("base64", filters::base64),
     ("decode", filters::decode),

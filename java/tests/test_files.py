@@ -81,7 +81,7 @@ def test_what_is_said_about_a_filter_is_what_the_command_says(java, file, tmp_pa
 
 def test_corrupt_files_are_refused(java):
     files = sorted(CORRUPT.glob("*.tamis"))
-    assert len(files) > 5_000, f"{CORRUPT}: expected the corpus that `cargo test -p tamis --test corrupt` writes"
+    assert len(files) > 5_000, f"{CORRUPT}: expected the corpus that `cargo test -p tamis --test files corrupt` writes"
     for file in files:
         secret = f",secret={SECRET}" if "apart" in file.name else ""
         for how in ["load", "map,verify", "bytes", "view", "8,verify"]:

@@ -2,7 +2,7 @@
 and as an installed shared library. Golden files answer as alike.json says, and corrupt ones are refused.
 
 TAMIS is the command that must write the same files; TAMIS_CAPI the folder with the library, which is else built in
-CARGO_TARGET_DIR; TAMIS_CORRUPT_FILES has files that `cargo test -p tamis --test corrupt` wrote."""
+CARGO_TARGET_DIR; TAMIS_CORRUPT_FILES has files that `cargo test -p tamis --test files corrupt` wrote."""
 
 import datetime
 import json

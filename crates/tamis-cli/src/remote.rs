@@ -5,8 +5,7 @@ use crate::stream::{Halt, Keyed};
 use crate::window::last_believed;
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
-use tamis::raw::Shape;
-use tamis::{Hash, Hasher, KeyRule, Moment, Span, WindowOptions};
+use tamis::{Hash, KeyRule, Moment, Span, WindowOptions};
 use tamis_records::batch::Token;
 use tamis_redis::{Error, RedisFilter};
 
@@ -26,11 +25,40 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
     }
 }
 
-/// What a window in Redis remembers; none of another filter.
-pub(crate) fn window_of(filter: &RedisFilter) -> Option<WindowOptions> {
-    match filter.shape() {
-        Some(Shape::Window(shape)) => Some(shape.options()),
-        _ => None,
+/// One that a window takes with a time.
+pub(crate) trait Dated: Remote {
+    fn insert_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        new: &mut [bool],
+    ) -> Result<(), Error>;
+
+    fn contains_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        found: &mut [bool],
+    ) -> Result<(), Error>;
+}
+
+impl Dated for Hash {
+    fn insert_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        filter.insert_hashes_at(keys, at, new)
+    }
+
+    fn contains_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        found: &mut [bool],
+    ) -> Result<(), Error> {
+        filter.contains_hashes_at(keys, at, found)
     }
 }
 
@@ -53,37 +81,37 @@ impl Remote for Hash {
 }
 
 /// What makes keys of a window, seen when their records say, or now.
-pub(crate) struct Timely {
-    pub(crate) hasher: Hasher,
+pub(crate) struct Timely<'k, H> {
+    pub(crate) keyed: &'k H,
     pub(crate) by_record: bool,
 }
 
-impl Keyed for Timely {
-    type Token = Sighting;
+impl<H: Keyed<Token: Dated>> Keyed for Timely<'_, H> {
+    type Token = Sighting<H::Token>;
 
     fn rule(&self) -> &KeyRule {
-        self.hasher.rule()
+        self.keyed.rule()
     }
 
-    fn token(&self, key: &[u8]) -> Sighting {
+    fn token(&self, key: &[u8]) -> Self::Token {
         self.token_at(key, None)
     }
 
-    fn token_at(&self, key: &[u8], at: Option<Moment>) -> Sighting {
+    fn token_at(&self, key: &[u8], at: Option<Moment>) -> Self::Token {
         let when = match (self.by_record, at) {
             (false, _) => When::Now,
             (true, Some(at)) => When::At(at),
             (true, None) => When::Unknown,
         };
-        let hash = self.hasher.hash_exact(key);
-        Sighting { hash, when }
+        let key = self.keyed.token(key);
+        Sighting { key, when }
     }
 }
 
 /// A key of a window, and when it was seen. Two are equal if the keys are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sighting {
-    hash: Hash,
+pub(crate) struct Sighting<K> {
+    key: K,
     when: When,
 }
 
@@ -96,39 +124,39 @@ enum When {
     Unknown,
 }
 
-impl PartialEq for Sighting {
+impl<K: PartialEq> PartialEq for Sighting<K> {
     fn eq(&self, other: &Self) -> bool {
-        self.hash == other.hash
+        self.key == other.key
     }
 }
 
-impl Eq for Sighting {}
+impl<K: Eq> Eq for Sighting<K> {}
 
-impl PartialOrd for Sighting {
+impl<K: Ord> PartialOrd for Sighting<K> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Sighting {
+impl<K: Ord> Ord for Sighting<K> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.hash.cmp(&other.hash)
+        self.key.cmp(&other.key)
     }
 }
 
-impl StdHash for Sighting {
+impl<K: StdHash> StdHash for Sighting<K> {
     fn hash<S: StdHasher>(&self, state: &mut S) {
-        self.hash.hash(state);
+        self.key.hash(state);
     }
 }
 
-impl Token for Sighting {
+impl<K: Token> Token for Sighting<K> {
     fn shard(&self, shards: usize) -> usize {
-        self.hash.shard(shards)
+        self.key.shard(shards)
     }
 }
 
-impl Sighting {
+impl<K: Dated> Sighting<K> {
     fn at(&self) -> Option<Moment> {
         match self.when {
             When::At(at) => Some(at),
@@ -136,16 +164,19 @@ impl Sighting {
         }
     }
 
-    /// The hashes of keys and when they were seen; no times if by the clock.
+    /// The keys and when they were seen; no times if by the clock. `ahead` is given a time in the future, and the latest time
+    /// before, which a record without one has.
     fn apart(
         filter: &RedisFilter,
         keys: &[Self],
-        believe: impl Fn(Moment) -> bool,
-    ) -> (Vec<Hash>, Option<Vec<Moment>>) {
-        let hashes = keys.iter().map(|key| key.hash).collect();
+        ahead: impl Fn(Moment, Moment) -> Moment,
+    ) -> (Vec<K>, Option<Vec<Moment>>) {
+        let alone = Self::without_times(keys);
         if keys.iter().all(|key| matches!(key.when, When::Now)) {
-            return (hashes, None);
+            return (alone, None);
         }
+        let last = filter.window().map(|window| last_believed(&window));
+        let believe = |at: Moment| last.is_none_or(|last| at <= last);
         // A window without keys takes its first time from the records.
         let first = keys.iter().filter_map(Self::at).find(|at| believe(*at));
         let latest = filter.latest().max(first);
@@ -155,37 +186,50 @@ impl Sighting {
                 latest = latest.max(at);
                 at
             }
-            _ => latest,
+            Some(at) => ahead(at, latest),
+            None => latest,
         };
-        (hashes, Some(keys.iter().map(moment).collect()))
+        (alone, Some(keys.iter().map(moment).collect()))
+    }
+
+    fn without_times(keys: &[Self]) -> Vec<K> {
+        keys.iter().map(|key| key.key.clone()).collect()
     }
 }
 
-impl Remote for Sighting {
+impl<K: Dated> Remote for Sighting<K> {
     fn insert(filter: &mut RedisFilter, keys: &[Self], new: &mut [bool]) -> Result<(), Error> {
-        // The server knows what is in the future, and counts it.
-        match Self::apart(filter, keys, |_| true) {
-            (hashes, None) => filter.insert_hashes(&hashes, new),
-            (hashes, Some(times)) => filter.insert_hashes_at(&hashes, &times[..], new),
+        // The filter knows what is in the future, and counts it.
+        match Self::apart(filter, keys, |at, _| at) {
+            (keys, None) => K::insert(filter, &keys, new),
+            (keys, Some(times)) => K::insert_at(filter, &keys, &times, new),
         }
     }
 
     fn contains(filter: &mut RedisFilter, keys: &[Self], found: &mut [bool]) -> Result<(), Error> {
-        let last = window_of(filter).map(|window| last_believed(&window));
-        match Self::apart(filter, keys, |at| last.is_none_or(|last| at <= last)) {
-            (hashes, None) => filter.contains_hashes(&hashes, found),
-            (hashes, Some(times)) => filter.contains_hashes_at(&hashes, &times[..], found),
+        match Self::apart(filter, keys, |_, latest| latest) {
+            (keys, None) => K::contains(filter, &keys, found),
+            (keys, Some(times)) => {
+                K::contains_at(filter, &keys, &times, found)?;
+                let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
+                    return Ok(());
+                };
+                // A record older than the window is new, whatever was seen since.
+                let oldest = generation(&window, latest) - i64::from(window.generation_count());
+                for (found, at) in found.iter_mut().zip(times) {
+                    *found &= generation(&window, at) >= oldest;
+                }
+                Ok(())
+            }
         }
     }
 
     fn remove(filter: &mut RedisFilter, keys: &[Self], removed: &mut [bool]) -> Result<(), Error> {
-        let hashes: Vec<Hash> = keys.iter().map(|key| key.hash).collect();
-        filter.remove_hashes(&hashes, removed)
+        K::remove(filter, &Self::without_times(keys), removed)
     }
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error> {
-        let hashes: Vec<Hash> = keys.iter().map(|key| key.hash).collect();
-        filter.count_hashes(&hashes, counts)
+        K::count(filter, &Self::without_times(keys), counts)
     }
 
     fn is_again(&self, before: &Self, window: &WindowOptions) -> bool {
@@ -238,6 +282,26 @@ impl Remote for Bytes {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error> {
         filter.count_many(keys, counts)
+    }
+}
+
+impl Dated for Bytes {
+    fn insert_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        filter.insert_many_at(keys, at, new)
+    }
+
+    fn contains_at(
+        filter: &mut RedisFilter,
+        keys: &[Self],
+        at: &[Moment],
+        found: &mut [bool],
+    ) -> Result<(), Error> {
+        filter.contains_many_at(keys, at, found)
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tamis::{Hash, Hasher, Moment};
 use tamis_records::batch::{Print, Token};
 use tamis_records::input::InputError;
-use tamis_records::key::NotHex;
+use tamis_records::key::{Refused, Wrong};
 use tamis_records::pipeline::{self, Job};
 use tamis_records::progress::Progress;
 use tamis_records::reader::CHUNK;
@@ -216,8 +216,8 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             (CHUNK, self.input.threads)
         };
         let mut nowhere = std::io::sink();
-        // Where a record comes from is only told in these cases.
-        let tells_names = matches!(self.print, Print::Located(_)) || rule.hex;
+        // Where a record comes from, and when that was written, only matters in these cases.
+        let tells_names = matches!(self.print, Print::Located(_)) || rule.hex || rule.has_time();
         let joins_files = !tells_names && !paths.iter().any(|path| is_stream(path));
         let reader = self.input.reader(&rule, chunk, &progress);
         let outcome = pipeline::run(Job {
@@ -242,7 +242,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         }
         outcome
             .decided
-            .or_else(|error| Err(not_hex(error.downcast()?)))?;
+            .or_else(|error| Err(refused(error.downcast()?)))?;
         Ok(Report {
             records: progress.records.load(Relaxed),
             chosen: progress.chosen.load(Relaxed),
@@ -261,14 +261,19 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
     }
 }
 
-/// A record that `--hex` is wrong about.
-pub(crate) fn not_hex(record: NotHex) -> anyhow::Error {
-    let NotHex {
-        input,
-        number,
-        start,
-    } = record;
-    anyhow!("{input}:{number}: --hex expects hexadecimal digits, two per byte, got '{start}'")
+/// A record that is not as the options say.
+pub(crate) fn refused(record: Refused) -> anyhow::Error {
+    let (input, number) = (&record.input, record.number);
+    match &record.why {
+        Wrong::NotHex(start) => anyhow!(
+            "{input}:{number}: --hex expects hexadecimal digits, two per byte, got '{start}'"
+        ),
+        Wrong::Time(two) if two.is_in_seconds() => anyhow!(
+            "{record}\nhint: --time-format {} reads dates, --time-format %s seconds since 1970",
+            two.format
+        ),
+        Wrong::Time(two) => anyhow!("{record}\nhint: --time-format {} reads dates", two.format),
+    }
 }
 
 /// Reports an input that failed.

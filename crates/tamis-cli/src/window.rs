@@ -3,6 +3,7 @@
 use crate::stream::Keyed;
 use crate::{human, output};
 use anyhow::{Result, bail};
+use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use tamis::{
 };
 use tamis_records::batch::Token;
 use tamis_records::key::{RecordRule, TimeSpec};
+use tamis_records::line_time::{self, TimeFormat};
 use tamis_report::window::{describe, remembered};
 
 /// What a window remembers.
@@ -42,6 +44,9 @@ struct SpanArgs {
     quiet: Option<Duration>,
 
     /// Forget keys once this many others were new after them, or at most a quarter more, e.g. 10M
+    ///
+    /// Keys are forgotten a generation at a time: the last 10M are up to 11.25M.
+    /// Up to 8, it is exactly N; fewer --generations forget less exactly.
     #[arg(long, value_name = "N", value_parser = human::parse_count, help_heading = "Windows")]
     last: Option<u64>,
 }
@@ -154,12 +159,16 @@ pub(crate) fn tell_quiets_apart(
 /// When records happened.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TimeArgs {
-    /// The time of a record: csv:COLUMN, tsv:COLUMN, jsonl:/POINTER or now [default: now]
+    /// The time of a record: csv:COLUMN, tsv:COLUMN, jsonl:/POINTER, line or now [default: now]
     ///
     /// ISO 8601 or RFC 3339 (2026-11-17T10:30:00.25+01:00; without a zone it is
-    /// UTC), or a number since 1970, whose size tells its unit: below 1e11
-    /// seconds, below 1e14 milliseconds, below 1e17 microseconds, else
-    /// nanoseconds.
+    /// UTC); as mail, syslog, Apache and nginx write it; or a number since 1970,
+    /// whose size tells its unit: below 1e11 seconds, below 1e14 milliseconds,
+    /// below 1e17 microseconds, else nanoseconds. A number that looks more like
+    /// a date, such as 20261117, is an error: see --time-format.
+    ///
+    /// With `line`, it is the first time in the record, found as `tamis grep
+    /// --since` finds it.
     ///
     /// Records may come out of order: one is compared with those up to a window
     /// before it, and later ones. A record older than the window of the latest
@@ -168,13 +177,30 @@ pub(crate) struct TimeArgs {
     /// counted in the summary or in a warning.
     #[arg(long, value_name = "SPEC", help_heading = "Windows")]
     time: Option<TimeSpec>,
+
+    /// How times of records are written, e.g. %Y%m%d or '%d.%m.%Y %H:%M:%S' [default: found]
+    ///
+    /// As in strftime: %Y %y %m %b %B %d %e %j %H %I %p %M %S %f (a fraction) %z
+    /// %Z %a %s (seconds since 1970) %F %T %D %R %%. A value of a column or of
+    /// JSON is written so as a whole; of a line, the first such time counts.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "time",
+        help_heading = "Windows"
+    )]
+    time_format: Option<TimeFormat>,
 }
 
 impl TimeArgs {
     /// The rule with the time that is asked for.
     pub(crate) fn rule(&self, rule: RecordRule) -> Result<RecordRule> {
         let time = self.time.clone().unwrap_or(TimeSpec::Now);
-        rule.with_time(time).map_err(anyhow::Error::msg)
+        if time == TimeSpec::Now && self.time_format.is_some() {
+            bail!("--time-format is for times of records, but --time now takes the clock's");
+        }
+        rule.with_time(time, self.time_format.clone())
+            .map_err(anyhow::Error::msg)
     }
 
     /// Refuses a time where nothing would heed it.
@@ -203,11 +229,31 @@ impl TimeArgs {
 /// What makes keys with the times of their records.
 pub(crate) struct Timed(pub(crate) Hasher);
 
-/// A key, and when its record says that it happened.
+/// A key, and when its record says that it happened. Two are equal if the keys are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedHash {
     hash: Hash,
     at: Option<Moment>,
+}
+
+impl PartialEq for TimedHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+impl Eq for TimedHash {}
+
+impl PartialOrd for TimedHash {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TimedHash {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.hash.cmp(&other.hash)
+    }
 }
 
 impl Token for TimedHash {
@@ -258,7 +304,7 @@ impl Odd {
         if without > 0 {
             output::warn(format_args!(
                 "without a time that can be read: {}, taken as of the latest time before\n\
-                 hint: expected ISO 8601, RFC 3339 or a number since 1970",
+                 hint: --time-format says how times are written that are not recognised",
                 human::counted(without, "record")
             ));
         }
@@ -428,13 +474,12 @@ pub(crate) enum AskedAt {
 }
 
 impl FromStr for AskedAt {
-    type Err = Error;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "latest" => Ok(Self::Latest),
-            "now" => Ok(Self::Moment(Moment::now())),
-            text => text.parse().map(Self::Moment),
+            text => line_time::parse(text, Moment::now()).map(Self::Moment),
         }
     }
 }
@@ -447,6 +492,9 @@ pub(crate) fn refuse_at(name: impl Display, at: Option<AskedAt>) -> Result<()> {
     }
 }
 
+/// A moment at which every answer is no.
+const ALL_FORGOTTEN: Moment = Moment::MAX;
+
 /// The moment that a filter is asked about: none, if time makes no difference to it or its latest key decides.
 pub(crate) fn asked_at<B: Body>(
     name: impl Display,
@@ -457,21 +505,67 @@ pub(crate) fn asked_at<B: Body>(
         AnyFilter::Window(window) => window,
         _ => return refuse_at(name, at).map(|()| None),
     };
-    let (Span::Time(span), Some(latest)) = (window.options().span(), window.latest()) else {
+    let (Span::Time(_), Some(latest)) = (window.options().span(), window.latest()) else {
         return Ok(None);
     };
     match at {
         Some(AskedAt::Latest) => Ok(None),
-        Some(AskedAt::Moment(moment)) => Ok(Some(moment)),
-        None => {
-            let now = Moment::now();
-            if latest + 2 * span < now {
+        Some(AskedAt::Moment(moment)) => match window.first() {
+            Some(first) if moment < first => {
                 output::warn(format_args!(
-                    "{name}: its latest key is from {latest}, so by now all are forgotten\n\
-                     hint: --at latest asks as of then"
+                    "{name}: it knows of no key before {first}, so at {moment} every answer is no"
                 ));
+                Ok(Some(ALL_FORGOTTEN))
             }
-            Ok(Some(now))
+            _ => Ok(Some(moment)),
+        },
+        None => {
+            warn_if_past(name, &window.options(), Some(latest));
+            Ok(Some(Moment::now()))
         }
     }
+}
+
+/// Says so if a window forgot its latest key by now, and with it all others.
+pub(crate) fn warn_if_past(name: impl Display, options: &WindowOptions, latest: Option<Moment>) {
+    let (Span::Time(span), Span::Time(band), Some(latest)) =
+        (options.span(), options.band(), latest)
+    else {
+        return;
+    };
+    if latest + span + band < Moment::now() {
+        output::warn(format_args!(
+            "{name}: its latest key is from {latest}, so by now all are forgotten\n\
+             hint: --at latest asks as of then"
+        ));
+    }
+}
+
+/// The moments that keys are asked at, so that `dedup` would give the same answers: each at its record's. One without a time that
+/// can be read, or in the future, is asked as of the window's latest key.
+pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> AskedTimes {
+    let last = last_believed(&window.options());
+    let latest = window.latest().unwrap_or_default();
+    let mut ahead = 0;
+    let moment = |key: &TimedHash| match key.at {
+        Some(at) if at <= last && window.remembers(at) => at,
+        Some(at) if at <= last => ALL_FORGOTTEN,
+        at => {
+            ahead += u64::from(at.is_some());
+            latest
+        }
+    };
+    let moments = keys.iter().map(moment).collect();
+    AskedTimes {
+        hashes: keys.iter().map(|key| key.hash).collect(),
+        moments,
+        ahead,
+    }
+}
+
+/// Keys, when they are asked about, and how many of them say that they are from the future.
+pub(crate) struct AskedTimes {
+    pub(crate) hashes: Vec<Hash>,
+    pub(crate) moments: Vec<Moment>,
+    pub(crate) ahead: u64,
 }

@@ -4,6 +4,7 @@
 use crate::encoded::{Encoded, Value};
 use crate::error::{Failure, Result};
 use crate::numpy::imported;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
@@ -126,23 +127,31 @@ pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> 
     let py = object.py();
     let classes = classes(py)?;
     let is = |class: &Py<PyAny>| object.is_instance(class.bind(py));
-    if is(&classes.datetime)? {
+    let exact = object.get_type().is(&classes.datetime);
+    if exact || is(&classes.datetime)? {
         // pandas' NaT is one of these.
-        if object.ne(object)? {
+        if !exact && object.ne(object)? {
             return Ok(Some(None));
+        }
+        let told = object.call_method0(intern!(py, "timestamp"));
+        let told = told.map_err(|error| {
+            Failure::parameter(format!(
+                "at: expected a time that this system's calendar has, got {object}: {error}"
+            ))
+        })?;
+        let told: f64 = told.extract()?;
+        // Up to 2106 a float of seconds tells microseconds apart; further from 1970 it rounds them. pandas' have
+        // nanoseconds, which would be rounded, too.
+        if exact && told.abs() < (1u64 << 32) as f64 {
+            return Ok(Some(Some((told * 1e6).round() as i128)));
         }
         if !object.call_method0("utcoffset")?.is_none() {
             let since = object.call_method1("__sub__", (&classes.epoch,))?;
             return Ok(Some(Some(micros_of(&since)?)));
         }
-        let told = object.call_method0("timestamp").map_err(|error| {
-            Failure::parameter(format!(
-                "at: expected a time that this system's calendar has, got {object}: {error}"
-            ))
-        })?;
-        // The seconds are whole and exact; the fraction would be rounded far from 1970.
+        // The seconds are whole and exact.
         let fraction: i128 = object.getattr("microsecond")?.extract()?;
-        let seconds = (told.extract::<f64>()? - fraction as f64 / 1e6).round();
+        let seconds = (told - fraction as f64 / 1e6).round();
         return Ok(Some(Some(seconds as i128 * 1_000_000 + fraction)));
     }
     if is(&classes.date)? {

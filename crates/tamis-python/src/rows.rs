@@ -105,16 +105,22 @@ impl Rows {
     fn of_objects(filter: &Bound<'_, PyAny>, objects: &Bound<'_, PyList>) -> Result<Self> {
         let judge = Judge::of(filter)?;
         let (mut hashes, mut keyed) = (Vec::new(), Vec::new());
+        let mut keys = judge.wants_keys().then(<(Vec<usize>, Vec<u8>)>::default);
         for object in objects {
             keyed.push(!object.is_none());
-            if !object.is_none() {
-                hashes.push(judge.hash(&object)?);
+            if object.is_none() {
+                continue;
+            }
+            hashes.push(judge.hash(&object)?);
+            if let Some((ends, bytes)) = &mut keys {
+                bytes.extend_from_slice(&key::bytes(&object)?);
+                ends.push(bytes.len());
             }
         }
         Ok(Self {
             judge,
             hashes,
-            keys: None,
+            keys,
             keyed,
             looked: Mutex::default(),
         })

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::path::PathBuf;
 use std::time::Duration;
-use tamis::{AnyFilter, Generation, Moment, Renewal, Span};
+use tamis::{AnyFilter, Body, Generation, Hash, Moment, Renewal, Span, Window};
 
 /// A filter that is a window, or says that it is none.
 macro_rules! window {
@@ -85,6 +85,7 @@ pub(crate) fn _window_new<'py>(
     making::object_of(class_, filter.hashed_by(hash_func)?)
 }
 
+/// `add` at a time; without one it is that of `Filter`.
 #[pyfunction]
 pub(crate) fn _window_add(
     window: &Bound<'_, Filter>,
@@ -93,10 +94,6 @@ pub(crate) fn _window_add(
 ) -> Result<bool> {
     let (py, this) = (window.py(), window.get());
     let (when, hash) = (when::when(at)?, this.hash(key)?);
-    if matches!(when, When::Now) {
-        warn_of_clock(window)?;
-    }
-    this.check_writer()?;
     this.state.wait(py, Access::Change)?;
     this.state.with(py, |state| {
         let mut new = [false];
@@ -204,15 +201,32 @@ pub(crate) fn _window_remembers(window: &Bound<'_, Filter>, at: &Bound<'_, PyAny
 /// How far beyond the clock a time may be, besides a generation.
 pub(crate) const AHEAD: Duration = Duration::from_secs(60);
 
-/// Warns if what was added last is well ahead of the clock: keys are added as of then.
-fn warn_of_clock(window: &Bound<'_, Filter>) -> Result<()> {
-    let (py, this) = (window.py(), window.get());
+/// The latest key's moment, if that is well ahead of the clock.
+fn ahead_of<B: Body>(window: &Window<B>, clock: Moment) -> Option<Moment> {
+    match (window.options().band(), window.latest()) {
+        (Span::Time(band), Some(latest)) if latest > clock + band + AHEAD => Some(latest),
+        _ => None,
+    }
+}
+
+/// Adds a key by the clock; `None` if the caller has to be warned of that first.
+#[inline(never)] // or it would be in the way of filters that need no clock
+pub(crate) fn add_now(window: &mut Window, hash: Hash) -> Option<bool> {
+    let clock = Moment::now();
+    if ahead_of(window, clock).is_some() {
+        return None;
+    }
+    let now = clock.max(window.latest().unwrap_or(clock));
+    Some(window.insert_hash_mut_at(hash, now))
+}
+
+/// Warns if what was added last to a window is well ahead of the clock: keys are added as of then.
+pub(crate) fn warn_of_clock(filter: &Bound<'_, Filter>) -> Result<()> {
+    let (py, this) = (filter.py(), filter.get());
     this.state.wait(py, Access::Ask)?;
     let ahead = this.state.ask(py, |state| {
-        window!(state, w => match (w.options().band(), w.latest()) {
-            (Span::Time(band), Some(latest)) if latest > Moment::now() + band + AHEAD => {
-                Some(latest)
-            }
+        ask!(state, filter => match filter {
+            AnyFilter::Window(window) => ahead_of(window, Moment::now()),
             _ => None,
         })
     })?;

@@ -10,6 +10,23 @@ import time
 import pytest
 
 
+def pytest_addoption(parser):
+    parser.addoption("--heavy", action="store_true", help="also tests marked heavy; TAMIS_HEAVY=1 says the same")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "heavy: takes too long for every change; left out unless --heavy is given")
+    config.addinivalue_line("markers", "module: needs TAMIS_MODULE, the file of the server's module")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--heavy") or os.environ.get("TAMIS_HEAVY") == "1":
+        return
+    heavy = [item for item in items if "heavy" in item.keywords]
+    config.hook.pytest_deselected(items=heavy)
+    items[:] = [item for item in items if item not in heavy]
+
+
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path, monkeypatch):
     """Every test, and every example of the documentation, writes its files there."""

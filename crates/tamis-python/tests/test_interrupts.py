@@ -249,13 +249,13 @@ def test_a_child_of_a_process_at_work_works(kind, threads):
 
         warnings.simplefilter("ignore")  # Python 3.12 says that forks and threads don't go together
         kind, threads = sys.argv[1], int(sys.argv[2])
-        f = tamis.Filter(1_000_000, 0.001, kind=kind)
+        f = tamis.Filter(400_000, 0.001, kind=kind)
         done, stop = [0], threading.Event()
 
         def work():
             while not stop.is_set():
-                at = done[0] % 900_000  # a cuckoo filter takes few copies
-                if kind == "cuckoo" and done[0] >= 900_000:
+                at = done[0] % 360_000  # a cuckoo filter takes few copies
+                if kind == "cuckoo" and done[0] >= 360_000:
                     f.contains_many(np.arange(20_000), threads=threads)
                 else:
                     f.add_many(np.arange(at, at + 20_000), threads=threads)
@@ -268,8 +268,8 @@ def test_a_child_of_a_process_at_work_works(kind, threads):
         workers = [threading.Thread(target=work, daemon=True), threading.Thread(target=ask, daemon=True)]
         for worker in workers:
             worker.start()
-        for _ in range(15):
-            sure = min(done[0], 900_000)
+        for _ in range(8):
+            sure = min(done[0], 360_000)
             child = os.fork()
             if child == 0:
                 signal.alarm(300)  # a child that hangs dies of it
@@ -283,7 +283,7 @@ def test_a_child_of_a_process_at_work_works(kind, threads):
         stop.set()
         for worker in workers:
             worker.join()
-        assert f.contains_many(np.arange(min(done[0], 900_000))).all()
+        assert f.contains_many(np.arange(min(done[0], 360_000))).all()
         """,
         kind,
         threads,

@@ -1,4 +1,5 @@
-"""`tamis.connect` to filters that a module of the server keeps. TAMIS_MODULE names the module; `./test` builds it."""
+"""`tamis.connect` to filters that a module of the server keeps. TAMIS_MODULE names the module; `-m "not module"` leaves
+these out."""
 
 import os
 
@@ -9,6 +10,8 @@ import pytest
 from conftest import redis_server
 
 import tamis
+
+pytestmark = pytest.mark.module
 
 
 @pytest.fixture(scope="module")

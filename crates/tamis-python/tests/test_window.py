@@ -16,6 +16,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import workers
 
 import tamis
 
@@ -77,7 +78,7 @@ PACES = {
 def test_against_an_oracle_with_times(pace, meaning, generations):
     window = tamis.Window(20_000, 0.001, **{meaning: timedelta(seconds=60)}, generations=generations)
     oracle = Oracle(window)
-    all_events = list(events(12_000, f"{pace} {meaning}", PACES[pace]))
+    all_events = list(events(6_000, f"{pace} {meaning}", PACES[pace]))
     for key, at in all_events[:2000]:
         assert window.remembers(at) == oracle.remembered(at)
         expected = window.contains(key, at=at) and window.remembers(at)
@@ -91,6 +92,21 @@ def test_against_an_oracle_with_times(pace, meaning, generations):
     assert oracle.surely_new > 100
     assert oracle.false_yes <= 2 + 0.002 * oracle.surely_new
     assert window.latest == oracle.latest
+
+
+def test_a_datetime_is_taken_to_the_microsecond():
+    rng = random.Random("microseconds")
+    zones = [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(seconds=1, microseconds=7))]
+    for year in [2, 1583, 1833, 1834, 1969, 1970, *range(2020, 2120, 3), 9998]:
+        for zone in zones:
+            day = timedelta(days=rng.randrange(365), seconds=rng.randrange(86_400))
+            at = datetime(year, 1, 1, tzinfo=zone) + day + timedelta(microseconds=rng.randrange(1_000_000))
+            window = tamis.Window(10, within="1h")
+            assert window.add("key", at=at) and window.latest == at
+            local = at.replace(tzinfo=None)
+            if 1970 < year < 9998:
+                window = tamis.Window(10, within="1h")
+                assert window.add("key", at=local) and window.latest == local.astimezone(UTC)
 
 
 def test_the_edges_of_the_window_are_exact():
@@ -610,18 +626,11 @@ def test_threads_add_and_ask_at_once():
             assert all(window.contains_many([f"{name} {second} {i}" for i in range(100)], at=1000))
 
 
-def add_in_process(name):
-    with tamis.Window.open("shared.tamis", "r+") as window:
-        for second in range(0, 100, 5):
-            window.update([f"{name} {second} {i}" for i in range(50)], at=second)
-        return window.add("once", at=100)
-
-
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_processes_share_a_file(method):
     tamis.Window.create("shared.tamis", 100_000, 1e-6, within="1000s").close()
     with multiprocessing.get_context(method).Pool(3) as pool:
-        assert sum(pool.map(add_in_process, "abc")) >= 1
+        assert sum(pool.map(workers.add_to_shared_window, "abc")) >= 1
     with tamis.Window.open("shared.tamis") as window:
         assert window.latest == datetime(1970, 1, 1, 0, 1, 40, tzinfo=UTC)
         for name in "abc":

@@ -1,6 +1,6 @@
 //! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
 
-use crate::key::{KeyMaker, NoKey, NotHex};
+use crate::key::{KeyMaker, NoKey, Refused, Wrong};
 use crate::reader::Chunk;
 use std::io::Write;
 use tamis::{Hash, Moment};
@@ -72,8 +72,8 @@ pub(crate) struct Batch<K> {
     chosen: Vec<bool>,
     /// One for each shard.
     pub(crate) lanes: Vec<Lane<K>>,
-    /// The first record whose key was to be in hexadecimal and is not.
-    not_hex: Option<usize>,
+    /// The first record that is not as the user said.
+    refused: Option<(usize, Wrong)>,
     /// Records behind their prefixes.
     located: Vec<u8>,
 }
@@ -113,7 +113,7 @@ impl<K: Token> Batch<K> {
             ends: Vec::new(),
             chosen: Vec::new(),
             lanes: (0..shards).map(|_| Lane::new()).collect(),
-            not_hex: None,
+            refused: None,
             located: Vec::new(),
         }
     }
@@ -130,7 +130,7 @@ impl<K: Token> Batch<K> {
         hash: impl Fn(&[u8], Option<Moment>) -> K,
     ) -> Without {
         self.ends.clear();
-        self.not_hex = None;
+        self.refused = None;
         for lane in &mut self.lanes {
             lane.hashes.clear();
             lane.records.clear();
@@ -144,15 +144,22 @@ impl<K: Token> Batch<K> {
             return Without::default();
         }
         let has_time = keys.rule().has_time();
+        keys.set_written(chunk.written);
         let mut without = Without::default();
         framing.for_each(bytes, |start, end| {
-            let (_, made) = keys.key(framing.content(&bytes[start..end]), &chunk.columns);
+            let content = framing.content(&bytes[start..end]);
+            let (_, made) = keys.key(content, &chunk.columns);
             match made {
                 Ok(()) => {}
                 Err(NoKey::Absent) => without.key += 1,
-                Err(NoKey::NotHex) => _ = self.not_hex.get_or_insert(self.ends.len()),
+                Err(NoKey::NotHex) => self.refuse(|| Wrong::not_hex(content)),
             }
-            without.time += u64::from(has_time && keys.time().is_none());
+            if has_time && keys.time().is_none() {
+                match keys.two_readings() {
+                    Some(two) => self.refuse(|| Wrong::Time(two.clone())),
+                    None => without.time += 1,
+                }
+            }
             self.push(end, hash(keys.made(), keys.time()));
         });
         without
@@ -160,12 +167,16 @@ impl<K: Token> Batch<K> {
 
     /// What is wrong with a record, if it can't be decided. `before` counts those of the input that
     /// come before this chunk's.
-    pub(crate) fn refusal(&self, chunk: &Chunk, before: u64) -> Option<NotHex> {
-        let at = self.not_hex?;
-        let content = chunk
-            .framing
-            .content(&chunk.records()[self.start(at)..self.ends[at] as usize]);
-        Some(NotHex::new(&chunk.input, before + at as u64 + 1, content))
+    pub(crate) fn refusal(&mut self, chunk: &Chunk, before: u64) -> Option<Refused> {
+        let (at, why) = self.refused.take()?;
+        Some(Refused::new(&chunk.input, before + at as u64 + 1, why))
+    }
+
+    /// Notes what is wrong with the next record, unless one before it is wrong.
+    fn refuse(&mut self, why: impl FnOnce() -> Wrong) {
+        if self.refused.is_none() {
+            self.refused = Some((self.ends.len(), why()));
+        }
     }
 
     /// Where a record starts.

@@ -27,6 +27,7 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tamis::Moment;
 
 /// The longest signature that tells a format, bzip2's: `BZh9` and the first block's 6 bytes.
 const SIGNATURE: usize = 10;
@@ -297,6 +298,8 @@ pub struct Input {
     peeked: Cursor<Vec<u8>>,
     /// What ended looking in advance.
     failed: Option<InputError>,
+    /// When it was last written, if it is a file.
+    written: Option<Moment>,
 }
 
 impl Input {
@@ -328,7 +331,11 @@ impl Input {
         progress: &Arc<Progress>,
     ) -> Result<Self, InputError> {
         match file.metadata() {
-            Ok(metadata) if metadata.is_file() => Self::from_read(name, file, packing, progress),
+            Ok(metadata) if metadata.is_file() => {
+                let mut input = Self::from_read(name, file, packing, progress)?;
+                input.written = metadata.modified().ok().map(Moment::from);
+                Ok(input)
+            }
             Ok(metadata) if metadata.is_dir() => Err(InputError::left(name, Left::Folder)),
             _ => {
                 widen(&file);
@@ -381,6 +388,7 @@ impl Input {
             bytes,
             peeked: Cursor::default(),
             failed: None,
+            written: None,
         })
     }
 
@@ -411,6 +419,11 @@ impl Input {
     /// Its name, as it was given.
     pub fn given_name(&self) -> Arc<[u8]> {
         Arc::clone(&self.given_name)
+    }
+
+    /// When it was last written, if it is a file.
+    pub const fn written(&self) -> Option<Moment> {
+        self.written
     }
 
     /// Whether its bytes are unpacked.

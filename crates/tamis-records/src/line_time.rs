@@ -18,19 +18,22 @@
 //!
 //! With a [`TimeFormat`], it has the first time that is written so, and no other.
 //!
+//! A value that is a time and nothing else, such as a column, is read by [`LineTimes::of_value`].
+//!
 //! A line without a time belongs to the last line before it that has one, as the lines of a stack trace do.
 
 mod epoch;
 mod format;
 mod json;
 mod stamp;
+mod value;
 
 pub use self::format::TimeFormat;
+pub use self::value::TwoReadings;
 
 use self::json::Fields;
 use self::stamp::Stamps;
 use memchr::memchr;
-use std::ops::Range;
 use tamis::{Moment, calendar};
 use tamis_report::human;
 
@@ -73,6 +76,14 @@ impl LineTimes {
             None => Way::Known(Stamps::new(now), Box::new(Fields::new())),
         };
         Self { way, last: None }
+    }
+
+    /// Sets when the last line was written, for dates without a year.
+    pub fn set_now(&mut self, at: Moment) {
+        match &mut self.way {
+            Way::Known(stamps, _) => *stamps = Stamps::new(at),
+            Way::Given(_, now) => *now = at,
+        }
     }
 
     /// The time that a line has of its own. Depends on nothing but the line, the format and `now`.
@@ -168,17 +179,13 @@ pub fn parse(text: &str, now: Moment) -> Result<Moment, String> {
         let (micros, end) = epoch::at_start(bytes)?;
         (end == bytes.len()).then(|| Moment::from_micros(micros))
     };
-    let stamp = |text: &str| {
-        let (micros, Range { start, end }) = Stamps::new(now).find(text.as_bytes())?;
-        (start == 0 && end == text.len()).then(|| Moment::from_micros(micros))
-    };
+    let stamp = || value::stamp(&mut Stamps::new(now), bytes).map(Moment::from_micros);
     let moment = if is_number {
         number()
     } else {
         number()
             .or_else(|| calendar::parse(bytes).filter(|_| is_date))
-            .or_else(|| stamp(trimmed))
-            .or_else(|| stamp(&format!("{trimmed} 00:00:00")))
+            .or_else(stamp)
     };
     moment.ok_or_else(|| {
         format!("expected a time like 2026-11-15T05:03:40Z, a date, or an age like 2h or 3d, got '{text}'")

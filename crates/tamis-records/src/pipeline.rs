@@ -11,7 +11,7 @@
 
 use crate::batch::{Batch, Lane, Print, Token};
 use crate::input::InputError;
-use crate::key::{KeyMaker, NotHex, RecordRule};
+use crate::key::{KeyMaker, RecordRule, Refused};
 use crate::progress::Progress;
 use crate::reader::{Chunk, Reader};
 use crate::turn::{Access, Turn};
@@ -105,7 +105,7 @@ impl<E> Outcome<E> {
 pub fn run<S, K, H, D, E>(job: Job<S, K, H, D, E>) -> Outcome<E>
 where
     S: Send,
-    E: From<NotHex> + Send,
+    E: From<Refused> + Send,
     K: Token,
     H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,
@@ -228,7 +228,7 @@ const SOON: Duration = Duration::from_millis(50);
 impl<S, K, H, D, E> Engine<'_, S, K, H, D, E>
 where
     S: Send,
-    E: From<NotHex> + Send,
+    E: From<Refused> + Send,
     K: Token,
     H: Fn(&[u8], Option<Moment>) -> K + Sync,
     D: Fn(&mut S, &[K], &mut [bool]) -> Result<(), Halt<E>> + Sync,

@@ -6,6 +6,7 @@ use crate::key::{Columns, RecordRule, Separator};
 use crate::records::{Framing, LastBorder, newlines};
 use std::fmt;
 use std::sync::Arc;
+use tamis::Moment;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough to stay in the second-level cache.
 pub const CHUNK: usize = 256 << 10;
@@ -39,6 +40,8 @@ pub struct Chunk {
     pub input: Arc<[u8]>,
     /// Whether it is the first one of its input.
     pub starts_input: bool,
+    /// When its input was last written, if that is a file.
+    pub written: Option<Moment>,
 }
 
 impl Chunk {
@@ -177,7 +180,7 @@ impl Reader {
         self
     }
 
-    /// Makes one chunk of several small files. Only the first one's name is known then. They must not be pipes, which
+    /// Makes one chunk of several small files. Only the first one's name and time are known then. They must not be pipes, which
     /// keep us waiting.
     pub fn joining_files(mut self, joins: bool) -> Self {
         self.joins_files = joins;
@@ -428,6 +431,7 @@ impl Reader {
         chunk.prints_header = false;
         chunk.starts_input = !current.started;
         chunk.input = current.input.given_name();
+        chunk.written = current.input.written();
         if !current.started
             && let Err(error) = self.look_at_kind(current, chunk)
         {

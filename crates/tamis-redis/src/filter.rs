@@ -8,7 +8,9 @@ use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
-use tamis::{AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan};
+use tamis::{
+    AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan, WindowOptions,
+};
 
 /// A filter in Redis, shared by everyone who opens it.
 ///
@@ -86,7 +88,7 @@ macro_rules! with_keys {
     };
 }
 
-/// The same at a moment: a module has its server's clock.
+/// The same at a moment.
 macro_rules! with_keys_at {
     ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $at:expr, $answers:expr) => {
         match &mut $this.backend {
@@ -94,7 +96,7 @@ macro_rules! with_keys_at {
                 let hashes = hash_all(engine.header().hasher(), $keys);
                 engine.$by_hash(&hashes, $at, $answers).await
             }
-            Backend::Module(module) => module.$by_key(&bytes_of($keys), $answers).await,
+            Backend::Module(module) => module.$by_key(&bytes_of($keys), $at, $answers).await,
         }
     };
 }
@@ -266,7 +268,7 @@ async_methods! {
     /// kept: see [`Stats`].
     async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
-        with_keys_at!(self, insert_hashes_at, insert_many, &[key], at, &mut answer)?;
+        with_keys_at!(self, insert_hashes_at, insert_many_at, &[key], at, &mut answer)?;
         Ok(answer[0])
     }
 
@@ -281,7 +283,7 @@ async_methods! {
         at: impl At + Send,
         new: &mut [bool],
     ) -> Result<(), Error> {
-        with_keys_at!(self, insert_hashes_at, insert_many, keys, at, new)
+        with_keys_at!(self, insert_hashes_at, insert_many_at, keys, at, new)
     }
 
     /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed.
@@ -328,7 +330,7 @@ async_methods! {
     /// [`contains`](Self::contains) at a moment, which only a window heeds.
     async fn contains_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
-        with_keys_at!(self, contains_hashes_at, contains_many, &[key], at, &mut answer)?;
+        with_keys_at!(self, contains_hashes_at, contains_many_at, &[key], at, &mut answer)?;
         Ok(answer[0])
     }
 
@@ -343,7 +345,7 @@ async_methods! {
         at: impl At + Send,
         out: &mut [bool],
     ) -> Result<(), Error> {
-        with_keys_at!(self, contains_hashes_at, contains_many, keys, at, out)
+        with_keys_at!(self, contains_hashes_at, contains_many_at, keys, at, out)
     }
 
     /// [`contains_many_at`](Self::contains_many_at) for keys that are already hashed.
@@ -562,12 +564,25 @@ methods! {
     }
 
     /// When the newest generation of a window begins that this client has heard
-    /// of; `None` for an empty window, and for any other filter.
+    /// of, or in a module, its latest moment; `None` for an empty window, and for any
+    /// other filter.
     pub fn latest(&self) -> Option<Moment> {
-        self.backend.strings().and_then(Engine::latest)
+        match &self.backend {
+            Backend::Strings(engine) => engine.latest(),
+            Backend::Module(module) => module.latest(),
+        }
     }
 
-    /// The kind of filter. A module's filter is growing (BF.*) or cuckoo (CF.*).
+    /// What a window remembers; `None` for any other filter.
+    pub fn window(&self) -> Option<WindowOptions> {
+        match (&self.backend, self.shape()) {
+            (Backend::Module(module), _) => module.window(),
+            (_, Some(Shape::Window(shape))) => Some(shape.options()),
+            _ => None,
+        }
+    }
+
+    /// The kind of filter. A module's filter is growing or a window (BF.*), or cuckoo (CF.*).
     pub fn kind(&self) -> Kind {
         each!(&self.backend, it => it.kind())
     }

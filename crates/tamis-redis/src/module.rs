@@ -18,7 +18,7 @@ use crate::{Error, Location, Node, Share, Stats};
 use redis::{Cmd, FromRedisValue, Value};
 use std::collections::HashMap;
 use std::time::Duration;
-use tamis::{KeyCount, Kind};
+use tamis::{KeyCount, Kind, Moment, Renewal, Span, WindowOptions};
 
 /// Whose layout a module's filter has, by the type of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,36 @@ struct About {
     bytes: u64,
     keys: u64,
     rate: f64,
+    window: Option<Forgets>,
+}
+
+/// How a filter forgets.
+#[derive(Clone, Copy, Debug)]
+struct Forgets {
+    options: WindowOptions,
+    /// Of the keys that we have heard of.
+    latest: Option<Moment>,
+}
+
+impl Forgets {
+    /// What BF.INFO key WINDOW says.
+    fn read(fields: &HashMap<String, Value>) -> Option<Self> {
+        let number = |name: &str| match fields.get(name) {
+            Some(Value::Int(number)) => Some(*number),
+            Some(Value::Boolean(is)) => Some((*is).into()),
+            _ => None,
+        };
+        let seconds = f64::from_redis_value(fields.get("Seconds")?.clone()).ok()?;
+        let span = Span::Time(Duration::from_micros((seconds * 1e6).round() as u64));
+        let options = WindowOptions::new(span)
+            .generations(u32::try_from(number("Generations")?).ok()?)
+            .renewal(match number("Quiet")? {
+                0 => Renewal::Within,
+                _ => Renewal::Quiet,
+            });
+        let latest = number("Latest").map(Moment::from_micros);
+        Some(Self { options, latest })
+    }
 }
 
 /// Where the filter is, and what.
@@ -268,8 +298,25 @@ impl<L: Link> Module<L> {
             bytes,
             keys,
             rate,
+            window: self.ask_window().await?,
         };
         Ok(())
+    }
+
+    /// How the filter forgets; none if it does not, as in other modules.
+    async fn ask_window(&mut self) -> Result<Option<Forgets>, Error> {
+        if self.key.is.layout != Layout::Tamis || self.key.is.kind == Kind::Cuckoo {
+            return Ok(None);
+        }
+        let info = command!("BF.INFO", &self.key.name, "WINDOW");
+        match self.one("asking about the filter", info).await {
+            Ok(answer) => {
+                let fields = HashMap::from_redis_value(answer).unwrap_or_default();
+                Ok(Forgets::read(&fields))
+            }
+            Err(Error::Server { source, .. }) if !source.is_io_error() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// One field of INFO; none if the module does not report it.
@@ -315,7 +362,20 @@ impl<L: Link> Module<L> {
     }
 
     pub(crate) const fn kind(&self) -> Kind {
-        self.key.is.kind
+        match self.about.window {
+            Some(_) => Kind::Window,
+            None => self.key.is.kind,
+        }
+    }
+
+    /// What a window remembers.
+    pub(crate) fn window(&self) -> Option<WindowOptions> {
+        self.about.window.map(|window| window.options)
+    }
+
+    /// The latest moment of a window that we have heard of.
+    pub(crate) fn latest(&self) -> Option<Moment> {
+        self.about.window.and_then(|window| window.latest)
     }
 
     pub(crate) const fn layout(&self) -> Layout {

@@ -4,7 +4,7 @@ use crate::about::line;
 use crate::human;
 use serde_json::{Value, json};
 use tamis::raw::{Cell, Explanation, Joined, Look, Slot, sum};
-use tamis::{AnyFilter, Body, Hash, Kind};
+use tamis::{AnyFilter, Body, Hash, Kind, Moment};
 
 /// What the cells of a filter are called, and what they lie in.
 #[derive(Clone, Copy)]
@@ -26,7 +26,7 @@ impl Names {
         };
         let part = match kind {
             Kind::Cascade => "level",
-            Kind::Window => "generation",
+            Kind::Window => "table",
             _ => "layer",
         };
         Self { cell, line, part }
@@ -64,6 +64,12 @@ impl Explained {
             names: Names::of(filter.kind()),
             rate_now,
         }
+    }
+
+    /// The same as of a moment, which only a window heeds.
+    pub fn at<B: Body>(mut self, filter: &AnyFilter<B>, hash: Hash, at: Moment) -> Self {
+        self.why = filter.explain_at(hash, at);
+        self
     }
 
     /// Of a key in another system's filter, given as the bytes that this hashes.

@@ -40,10 +40,45 @@ pub fn remembered(options: &WindowOptions) -> String {
 
 /// `at most 3h later`: how exactly it forgets.
 pub fn band(options: &WindowOptions) -> String {
-    match options.band() {
-        Span::Time(time) => format!("at most {} later", human::span(time)),
-        Span::Keys(keys) => format!("at most {} later", human::counted(keys, "key")),
-    }
+    let later = match (options.span(), options.band()) {
+        (Span::Keys(keys), Span::Keys(step)) => match most_keys(keys, step) - keys {
+            0 => return "exactly then".to_owned(),
+            later => human::counted(later, "key"),
+        },
+        (_, Span::Time(time)) => human::span(time),
+        (_, Span::Keys(step)) => human::counted(step, "key"),
+    };
+    format!("at most {later} later")
+}
+
+/// `the last 33 to 39 keys`: how many a window of keys remembers, which depends on how full its newest generation is.
+/// None of a window of time.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::{Span, WindowOptions};
+/// use tamis_report::window::last_keys;
+/// let last = |keys| last_keys(&WindowOptions::new(Span::Keys(keys)));
+/// assert_eq!(last(33).unwrap(), "the last 33 to 39 keys");
+/// assert_eq!(last(8).unwrap(), "the last 8 keys");
+/// let day = Span::Time(Duration::from_secs(86_400));
+/// assert_eq!(last_keys(&WindowOptions::new(day)), None);
+/// ```
+pub fn last_keys(options: &WindowOptions) -> Option<String> {
+    let (Span::Keys(keys), Span::Keys(step)) = (options.span(), options.band()) else {
+        return None;
+    };
+    let most = human::counted(most_keys(keys, step), "key");
+    Some(match most_keys(keys, step) {
+        all if all == keys => format!("the last {most}"),
+        _ => format!("the last {} to {most}", human::count(keys)),
+    })
+}
+
+/// The most that a window of so many keys remembers, in generations of `step`: those of the span, and all but one of the
+/// newest.
+fn most_keys(keys: u64, step: u64) -> u64 {
+    (keys.div_ceil(step) + 1).saturating_mul(step) - 1
 }
 
 /// Whether a rate is over the promised one, by more than the noise of counting bits.

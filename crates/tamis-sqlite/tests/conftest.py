@@ -1,6 +1,6 @@
 """SQLite with the extension: Python's own, which is Debian's, and apsw's, which is the newest.
 
-TAMIS_SQLITE is the extension, TAMIS the command; TAMIS_CORRUPT_FILES has files that `cargo test -p tamis --test corrupt` wrote."""
+TAMIS_SQLITE is the extension, TAMIS the command; TAMIS_CORRUPT_FILES has files that `cargo test -p tamis --test files corrupt` wrote."""
 
 import os
 import pathlib

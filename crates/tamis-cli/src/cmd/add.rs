@@ -3,7 +3,7 @@ use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
-use crate::remote::{Timely, claim, window_of, with_keys};
+use crate::remote::{Timely, claim, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
 use crate::window::{Odd, TimeArgs, Timed, Times};
 use crate::{Exit, human, output};
@@ -92,11 +92,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let mut filter = args.redis.open(at, &args.key)?;
-            if let (Some(_), Some(hasher)) = (window_of(&filter), filter.hasher().copied()) {
+            if let Some(window) = filter.window() {
+                args.time.check(&window)?;
                 let by_record = input.rule.has_time();
-                let keyed = Timely { hasher, by_record };
-                let report = add(&mut filter, &keyed, (&args, input), |filter, keys, new| {
-                    claim(filter, keys, new)
+                let report = with_keys!(filter, keyed => {
+                    let keyed = Timely { keyed, by_record };
+                    add(&mut filter, &keyed, (&args, input), |filter, keys, new| {
+                        claim(filter, keys, new)
+                    })
                 })
                 .with_context(|| at.to_string())?;
                 return finish_window(&filter, report, &args);

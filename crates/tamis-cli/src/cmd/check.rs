@@ -2,13 +2,15 @@ use crate::bitmap::Bitmap;
 use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
 use crate::redisson::Live;
-use crate::remote::{Remote, window_of, with_keys};
+use crate::remote::{Dated, Remote, Timely, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
-use crate::window::{self, AskedAt};
+use crate::window::{self, AskedAt, Odd, TimeArgs, Timed};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
+use tamis::{AnyFilter, Body, Window};
 use tamis_records::batch::{Prefix, Print};
 
 /// Print the keys that may be in a filter, like grep
@@ -26,6 +28,7 @@ Examples:
   echo alice@example.org | tamis check -q blocked.tamis && echo blocked
   tamis check -Hn blocked.tamis *.txt         with file and line number
   tamis check --hex digests.tamis hex.txt     binary keys, written in hexadecimal
+  tamis check --csv id --time csv:at day.tamis events.csv    a window, each event at its own time
   tamis check --keys upper hashlookup-full.bloom sha1.txt    another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -73,9 +76,19 @@ pub(crate) struct Args {
 
     /// Ask a window as of this time, or of its latest key (latest), instead of now
     ///
-    /// For example 2026-11-17T10:30:00Z, or seconds since 1970.
-    #[arg(long, value_name = "TIME", help_heading = "Windows")]
+    /// For example 2026-11-17T10:30:00Z, 2h (ago), or seconds since 1970. Before the
+    /// first key that the window knows of, every answer is no; after it, a key that
+    /// was only added later is reported, too.
+    #[arg(
+        long,
+        value_name = "TIME",
+        conflicts_with = "time",
+        help_heading = "Windows"
+    )]
     at: Option<AskedAt>,
+
+    #[command(flatten)]
+    time: TimeArgs,
 
     #[command(flatten)]
     key: KeyFile,
@@ -89,11 +102,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     // The lists are read like the others, and may be asked about themselves.
-    let input = &args
+    let mut input = args
         .input
         .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
+    input.rule = args.time.rule(input.rule)?;
+    let input = &input;
     match &args.filter {
         place if args.foreign.is_bitmap() => {
+            args.time.refuse(place, "foreign")?;
             let opened = Bitmap::open(place, &args.foreign, input, &args.redis, &args.key)?;
             let (bitmap, encoding) = (Mutex::new(opened.0), opened.1);
             check(&args, input, &encoding, |keys, found| {
@@ -103,12 +119,22 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
                 window::refuse_at(&args.filter, args.at)?;
+                args.time.refuse(&args.filter, "foreign")?;
                 let encoding = args.foreign.encoding_of(input, &opened)?;
                 return check(&args, input, &encoding, |keys, found| {
                     foreign::ask(&opened.filter, keys, found)
                 });
             }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
+            match &filter {
+                AnyFilter::Window(window) => {
+                    args.time.check(&window.options())?;
+                    if input.rule.has_time() {
+                        return check_at_own_times(&args, input, window);
+                    }
+                }
+                other => args.time.refuse(&args.filter, other.kind())?,
+            }
             let at = window::asked_at(&args.filter, &filter, args.at)?;
             check(&args, input, filter.hasher(), |hashes, found| {
                 match at {
@@ -119,6 +145,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             })
         }
         Place::Redis(at) if args.foreign.is_redisson()? => {
+            args.time.refuse(&args.filter, "foreign")?;
             let encoding = args.foreign.codec(input)?;
             let live = Mutex::new(Live::open(at, &args.redis.options(&args.key)?)?);
             check(&args, input, &encoding, |keys, found| {
@@ -127,30 +154,65 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             let filter = args.redis.open(at, &args.key)?;
-            let moment = match args.at {
-                Some(AskedAt::Latest) => filter.latest(),
-                Some(AskedAt::Moment(moment)) => Some(moment),
-                None => None,
-            };
-            match (window_of(&filter), filter.hasher().copied(), moment) {
-                (Some(_), Some(hasher), Some(moment)) => {
-                    let filter = Mutex::new(filter);
-                    return check(&args, input, &hasher, |hashes, found| {
-                        let asked = alone(&filter).contains_hashes_at(hashes, moment, found);
-                        asked.map_err(in_redis(at))
-                    });
+            let by_record = input.rule.has_time();
+            let moment = match (filter.window(), args.at) {
+                (None, asked) => {
+                    window::refuse_at(&args.filter, asked)?;
+                    args.time.refuse(&args.filter, filter.kind())?;
+                    None
                 }
-                (None, ..) => window::refuse_at(&args.filter, args.at)?,
-                _ => {}
-            }
+                (Some(_), Some(AskedAt::Latest)) => filter.latest(),
+                (Some(_), Some(AskedAt::Moment(moment))) => Some(moment),
+                (Some(options), None) => {
+                    args.time.check(&options)?;
+                    if !by_record {
+                        window::warn_if_past(&args.filter, &options, filter.latest());
+                    }
+                    None
+                }
+            };
             with_keys!(filter, keyed => {
                 let filter = Mutex::new(filter);
-                check(&args, input, keyed, |keys, found| {
-                    Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
-                })
+                match moment {
+                    _ if by_record => {
+                        let keyed = Timely { keyed, by_record };
+                        check(&args, input, &keyed, |keys, found| {
+                            Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
+                        })
+                    }
+                    Some(moment) => check(&args, input, keyed, |keys, found| {
+                        let moments = vec![moment; keys.len()];
+                        Dated::contains_at(&mut alone(&filter), keys, &moments, found)
+                            .map_err(in_redis(at))
+                    }),
+                    None => check(&args, input, keyed, |keys, found| {
+                        Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
+                    }),
+                }
             })
         }
     }
+}
+
+/// Asks a window about each record as of its own time.
+fn check_at_own_times<B: Body + Sync>(
+    args: &Args,
+    input: &Run,
+    window: &Window<B>,
+) -> Result<Exit> {
+    let ahead = AtomicU64::new(0);
+    let exit = check(args, input, &Timed(*window.hasher()), |keys, found| {
+        let asked = window::asked_times(window, keys);
+        ahead.fetch_add(asked.ahead, Relaxed);
+        window.contains_hashes_at(&asked.hashes, &asked.moments[..], found);
+        Ok(())
+    })?;
+    let odd = Odd {
+        ahead: ahead.into_inner(),
+        ..Odd::default()
+    };
+    odd.warn(0);
+    Ok(exit)
 }
 
 /// One connection, one question at a time.
@@ -228,6 +290,7 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
     if args.count {
         output::print(&format!("{}\n", report.chosen))?;
     }
+    Odd::default().warn(report.without_time);
     report.finish()
 }
 

@@ -5,7 +5,7 @@ use crate::{Exit, output};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
-use tamis_records::key::{KeyMaker, NoKey, NotHex};
+use tamis_records::key::{KeyMaker, NoKey, Refused, Wrong};
 use tamis_records::reader::{CHUNK, Chunk};
 
 /// Show how often each key was added to a counting or cuckoo filter
@@ -83,12 +83,13 @@ fn count<H: Keyed>(
             let (key, made) = keys.key(content, &chunk.columns);
             number += 1;
             if made == Err(NoKey::NotHex) {
-                refusal.get_or_insert_with(|| NotHex::new(&chunk.input, number, content));
+                let wrong = || Refused::new(&chunk.input, number, Wrong::not_hex(content));
+                refusal.get_or_insert_with(wrong);
             }
             hashes.push(hasher.token(key));
         });
         if let Some(refusal) = refusal {
-            return Err(crate::stream::not_hex(refusal));
+            return Err(crate::stream::refused(refusal));
         }
         counts.resize(hashes.len(), 0);
         ask(&hashes, &mut counts)?;

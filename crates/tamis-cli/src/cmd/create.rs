@@ -14,6 +14,7 @@ use tamis::raw::{BloomShape, Shape};
 use tamis::{AnyFilter, Existing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
+use tamis_report::window::last_keys;
 
 /// Create an empty filter
 ///
@@ -56,7 +57,7 @@ pub(crate) struct Args {
     ///
     /// The server must have loaded Tamis's module or, for a growing filter, any
     /// module with BF.* commands. The module hashes the keys itself. Kinds:
-    /// growing (the default) and cuckoo.
+    /// growing (the default), cuckoo and, with --within or --quiet, window.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
         "size", "bits", "hashes", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
@@ -405,11 +406,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::Redis(at) => {
             let mut options = args.redis.options(&KeyFile::default())?;
             let mut shape = args.shape.clone();
-            if args.force && shape.kind.is_none() {
+            let is_window = shape.window.options()?.is_some();
+            if args.force && shape.kind.is_none() && !is_window {
                 shape.kind = RedisFilter::kind_at(at, &options).map_err(in_redis(at))?;
             }
             if args.module {
-                shape.kind = shape.kind.or(Some(Kind::Growing));
+                if !is_window {
+                    shape.kind = shape.kind.or(Some(Kind::Growing));
+                }
                 options = options.in_module();
             }
             let plan = shape.plan_in_redis(args.module)?;
@@ -428,11 +432,15 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             (plan, own.then(|| filter.bytes()))
         }
     };
+    let keys = match plan.shape() {
+        Shape::Window(shape) => last_keys(&shape.options()),
+        _ => None,
+    };
     say!(
         "{}: {} for {} at a rate of {}, {} ({:.2} bits a key)",
         args.filter,
         plan.kind(),
-        human::counted(plan.keys(), "key"),
+        keys.unwrap_or_else(|| human::counted(plan.keys(), "key")),
         human::rate(plan.promise()),
         human::size(bytes.unwrap_or(plan.bytes())),
         bytes.map_or(plan.bits_per_key(), |bytes| {

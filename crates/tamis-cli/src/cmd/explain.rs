@@ -2,6 +2,7 @@ use crate::foreign::{ForeignArgs, Opened};
 use crate::index::path_bytes;
 use crate::location::{KeyFile, Place, RedisArgs, named};
 use crate::stream::Keyed as _;
+use crate::window::{self, AskedAt};
 use crate::{Exit, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
@@ -14,7 +15,7 @@ use tamis_report::explain::Explained;
 ///
 /// Shows the key's hash, the bits, counters or slots that it leads to, what the
 /// filter holds there, and what follows. A filter of at most 512 bits is drawn.
-/// The answer is that of `tamis check`; of a window, as of its latest key (`--at latest`).
+/// The answer is that of `tamis check`, of a window as of now or `--at` another time.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 a key may be present, 1 none is, 2 an error.
@@ -42,6 +43,10 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
+    /// Ask a window as of this time, or of its latest key (latest), instead of now
+    #[arg(long, value_name = "TIME", help_heading = "Windows")]
+    at: Option<AskedAt>,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -56,6 +61,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     match &args.filter {
         Place::File(path) => {
             if let Some(opened) = args.foreign.open(path)? {
+                window::refuse_at(&args.filter, args.at)?;
                 return args.explain_foreign(&opened);
             }
             let filter = args.key.open()?.map(path).map_err(named(path))?;
@@ -70,11 +76,16 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 
 impl Args {
     fn explain<B: Body>(&self, filter: &AnyFilter<B>) -> Result<Exit> {
+        let at = window::asked_at(&self.filter, filter, self.at)?;
         let rate_now = filter.rate_now();
         let hasher = filter.hasher();
         self.each_key(hasher.rule(), |shown, key| {
             let hash = hasher.hash_exact(key);
-            Ok(Explained::of(filter, shown, hash, rate_now))
+            let explained = Explained::of(filter, shown, hash, rate_now);
+            Ok(match at {
+                Some(at) => explained.at(filter, hash, at),
+                None => explained,
+            })
         })
     }
 

@@ -10,6 +10,16 @@ use tempfile::TempDir;
 /// and `tamis index` calls a file busy that anybody has open for writing.
 static FILES: RwLock<()> = RwLock::new(());
 
+/// How many cases a test draws by chance: so many, or `TAMIS_CASES`.
+pub(crate) fn cases(usual: u64) -> u64 {
+    std::env::var("TAMIS_CASES").map_or(usual, |n| n.parse().expect("TAMIS_CASES is a number"))
+}
+
+/// Lines of keys, as different as their numbers.
+pub(crate) fn keys(range: std::ops::Range<u32>) -> String {
+    range.map(|i| format!("key{i}\n")).collect()
+}
+
 pub(crate) struct Sandbox(TempDir);
 
 /// What a command did.

@@ -1,7 +1,9 @@
 //! Strings of bits that Java programs set: Redisson's by other codecs, and those
 //! of classes around SETBIT.
 
-use super::{Ran, Sandbox, Server, at};
+use crate::at;
+use crate::common::{Ran, Sandbox};
+use crate::servers::Server;
 use tamis_formats::{BitmapHash, BitmapShape, Keys, RedissonShape};
 
 const WORDS: &str = "key0\nkey1\né\n日本\n🌾\na\nhttps://example.org/page?id=123456\n";

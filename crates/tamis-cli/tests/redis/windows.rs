@@ -1,8 +1,9 @@
 //! Windows in Redis through the command: what a file would say, one for many
 //! workers, and what is refused.
 
-use super::{Cluster, Ran, Sandbox, Server, at, keys};
-use crate::common::start;
+use crate::at;
+use crate::common::{Ran, Sandbox, keys, start};
+use crate::servers::{Cluster, Server};
 use std::fmt::Write as _;
 use std::process::Stdio;
 

@@ -4,6 +4,7 @@
 mod bitmap;
 mod common;
 mod go_and_rust;
+mod hostile;
 mod java;
 mod opening;
 mod others;

@@ -1,4 +1,5 @@
-"""Columns and frames of pandas, polars, pyarrow and datasets: asked, and freed of rows that were seen.
+"""Columns and frames of pandas, polars, pyarrow and datasets: asked, and freed of rows that were seen; so are lists and
+iterators.
 
 None of these libraries is imported here before the caller has: an object of theirs is what asks for it.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ._tamis import Filter, _Rows
 from .errors import ArgumentTypeError, ParameterError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["add_rows", "dedup", "isin", "not_seen"]
 
 _Frame = TypeVar("_Frame")
+_Item = TypeVar("_Item")
 
 
 def library_of(value: object) -> str:
@@ -76,6 +78,20 @@ def like(keys: Any, answers: Any) -> Any:
     return answers
 
 
+@overload
+def dedup(
+    frame: Iterator[_Item],
+    subset: str | Sequence[str] | None = None,
+    *,
+    filter: Filter | RedisFilter | None = None,
+    at: Any = None,
+    within: timedelta | float | str | None = None,
+    quiet: timedelta | float | str | None = None,
+    last: int | None = None,
+    n: int | None = None,
+    p: float | None = None,
+) -> Iterator[_Item]: ...
+@overload
 def dedup(
     frame: _Frame,
     subset: str | Sequence[str] | None = None,
@@ -87,10 +103,22 @@ def dedup(
     last: int | None = None,
     n: int | None = None,
     p: float | None = None,
-) -> _Frame:
+) -> _Frame: ...
+def dedup(
+    frame: Any,
+    subset: str | Sequence[str] | None = None,
+    *,
+    filter: Filter | RedisFilter | None = None,
+    at: Any = None,
+    within: timedelta | float | str | None = None,
+    quiet: timedelta | float | str | None = None,
+    last: int | None = None,
+    n: int | None = None,
+    p: float | None = None,
+) -> Any:
     """The rows of a pandas or polars data frame, a pyarrow table or a Hugging Face
     ``Dataset`` whose key is new to the filter, which then knows it: of equal keys
-    in the frame the first row stays.
+    in the frame the first row stays. Also the items of a list, or of an iterator.
 
     ``subset`` names the column that is the key, or several; all of them if it is
     left out. Of several columns the key is the tuple of their values, with None
@@ -108,6 +136,11 @@ def dedup(
     read as a whole when the result is collected, because polars' streaming engine
     keeps no order among batches. A filter that is made for the call is then made
     for each time it is collected.
+
+    Items of a list or an iterator are keys themselves; with ``subset`` they are dicts
+    that have the key under these names. None is no key, and stays. Of an iterator the
+    result is one, too: it takes an item when it is asked for one, and adds it then, so
+    it can be endless. A filter made for it takes an ``n``, unless ``last`` says it.
 
     With a `Window` as the filter, a row is dropped if its key was seen in the window
     that ends at its time: ``at`` names the column of times, or is the times
@@ -128,6 +161,10 @@ def dedup(
     >>> frame["time"] = pandas.to_datetime(["2026-01-30", "2026-01-31", "2026-02-01"])
     >>> tamis.dedup(frame, "url", at="time", within="24h")["size"].tolist()
     [1, 2, 3]
+    >>> tamis.dedup(["a", "b", "a"], within="24h")
+    ['a', 'b']
+    >>> next(tamis.dedup(iter(["a", "b", "a"]), within="24h", n=1_000_000))
+    'a'
     """
     lazy = library_of(frame) == "polars" and is_a(frame, "LazyFrame")
     judge: Filter | RedisFilter
@@ -147,6 +184,8 @@ def dedup(
         return dedup_lazy(frame, subset, at, wish)
     if is_reader(frame):
         return dedup_reader(frame, subset, judge, at)
+    if is_iterator(frame):
+        return dedup_iterator(frame, subset, judge, at)
     source = source_of(frame, subset, at)
     rows = rows_of(source, columns_of(source, subset), judge)
     if window:
@@ -157,12 +196,12 @@ def dedup(
 
 
 def row_count(frame: Any) -> int | None:
-    """How many rows there are; None for a reader, which has to be read to know."""
+    """How many rows there are; None for a reader or an iterator, which have to be read to know."""
+    if is_reader(frame) or is_iterator(frame):
+        return None
     try:
         return frame.num_rows if library_of(frame) == "pyarrow" else len(frame)
     except (AttributeError, TypeError):
-        if is_reader(frame):
-            return None
         raise no_frame(frame) from None
 
 
@@ -179,7 +218,9 @@ def filter_for(
         )
     if n is None and last is None:
         if rows is None:
-            raise ParameterError("n: expected how many keys there are at most, got nothing; a reader doesn't say")
+            raise ParameterError(
+                "n: expected how many keys there are at most, got nothing; a reader or an iterator doesn't say"
+            )
         n = max(1, rows)
     p = 1e-6 if p is None else p
     return Window(n, p, within=within, quiet=quiet, last=last) if window else Filter(n, p)
@@ -203,10 +244,14 @@ def is_reader(frame: Any) -> bool:
     return library_of(frame) == "pyarrow" and is_a(frame, "RecordBatchReader")
 
 
+def is_iterator(frame: Any) -> bool:
+    return isinstance(frame, Iterator) and not is_reader(frame)
+
+
 def no_frame(frame: Any) -> ArgumentTypeError:
     return ArgumentTypeError(
-        "frame: expected a data frame of pandas or polars, a table of pyarrow or a Dataset of datasets, got "
-        f"{type(frame).__module__}.{type(frame).__qualname__}"
+        "frame: expected a data frame of pandas or polars, a table of pyarrow, a Dataset of datasets, a list or an "
+        f"iterator, got {type(frame).__module__}.{type(frame).__qualname__}"
     )
 
 
@@ -256,6 +301,17 @@ def dedup_reader(reader: Any, subset: str | Sequence[str] | None, filter: Any, a
     return pyarrow.RecordBatchReader.from_batches(reader.schema, batches())
 
 
+def dedup_iterator(items: Iterator[Any], subset: str | Sequence[str] | None, filter: Any, at: Any) -> Iterator[Any]:
+    """One item after the other: the next one may be long in coming."""
+    # Others look first, so that what they count is added once.
+    at_once = subset is None and at is None and filter.kind not in ("counting", "cuckoo")
+    for item in items:
+        if not at_once or is_missing(item):
+            yield from dedup([item], subset, filter=filter, at=at)
+        elif filter.add(item):
+            yield item
+
+
 def check_column_of_times(have: list[Any], at: Any) -> None:
     """Of batches to come, only a column has the times."""
     if at is not None and at not in have:
@@ -273,7 +329,9 @@ def add_rows(frame: Any, subset: str | Sequence[str] | None, filter: Any) -> Non
 
 
 def columns_of(frame: Any, subset: str | Sequence[str] | None, argument: str = "subset") -> list[Any]:
-    """The names of the key's columns, or of those that another argument names."""
+    """The names of the key's columns, or of those that another argument names. None if the items of a list are keys."""
+    if isinstance(frame, list):
+        return [] if subset is None else list(subset) if isinstance(subset, (list, tuple)) else [subset]
     library = library_of(frame)
     if (library == "pandas" or library == "polars") and is_a(frame, "DataFrame"):
         have = list(frame.columns)
@@ -302,9 +360,11 @@ def named(have: list[Any], subset: str | Sequence[str] | None, tuples: bool, arg
 
 def rows_of(frame: Any, names: list[Any], filter: Any) -> _Rows:
     """The keys of the rows; whatever is no key is said here."""
-    if getattr(filter, "hash_func", None) is None:
+    if getattr(filter, "hash_func", None) is None and not isinstance(frame, list):
         columns = [column_of(frame, name) for name in names]
         return _Rows(filter, columns, frame.num_rows if library_of(frame) == "pyarrow" else len(frame))
+    if not names:
+        return _Rows.of_objects(filter, [None if is_missing(item) else item for item in frame])
     if len(names) == 1:
         return _Rows.of_objects(filter, plain(frame, names[0]))
     rows = zip(*(plain(frame, name) for name in names))
@@ -312,6 +372,13 @@ def rows_of(frame: Any, names: list[Any], filter: Any) -> _Rows:
 
 
 def column_of(frame: Any, name: Any) -> Any:
+    if isinstance(frame, list):
+        try:
+            return [item[name] for item in frame]
+        except KeyError:
+            raise ParameterError(f"frame: expected dicts that all have {name!r}, got one without") from None
+        except TypeError:
+            raise ArgumentTypeError(f"frame: expected dicts, each with {name!r}, got other items") from None
     return frame.column(name) if library_of(frame) == "pyarrow" else frame[name]
 
 
@@ -321,11 +388,20 @@ def plain(frame: Any, name: Any) -> list[Any]:
     library = library_of(frame)
     if library == "pandas":
         return [None if null else value for value, null in zip(column.tolist(), column.isna().tolist())]
-    values = column.to_list() if library == "polars" else column.to_pylist()
-    return [None if value != value else value for value in values]
+    if library == "polars":
+        column = column.to_list()
+    elif library == "pyarrow":
+        column = column.to_pylist()
+    return [None if is_missing(value) else value for value in column]
+
+
+def is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and value != value)
 
 
 def chosen(frame: Any, mask: Any) -> Any:
+    if isinstance(frame, list):
+        return [item for item, stays in zip(frame, mask) if stays]
     if library_of(frame) == "pandas":
         return frame[mask]
     if is_dataset(frame):

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Generation", "Window"]
 
+# Most calls of `add`: the method itself, without a way around it.
+_add_now = Filter.add
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 _Span = Union[timedelta, float, str]
@@ -154,7 +157,7 @@ class Window(Filter):
         >>> alerts.add("disk full", at=170)
         True
         """
-        return _window_add(self, key, at)
+        return _add_now(self, key) if at is None else _window_add(self, key, at)
 
     def contains(self, key: Any, /, at: _Time | None = None) -> bool:
         """Whether the key may have been added in the window that ends at a time, or now; ``key in window`` asks as of
@@ -167,7 +170,7 @@ class Window(Filter):
         >>> seen.contains("key", at=60), seen.contains("key", at=70), "key" in seen
         (True, False, False)
         """
-        return _window_contains(self, key, at)
+        return key in self if at is None else _window_contains(self, key, at)
 
     @overload  # type: ignore[override]
     def add_many(

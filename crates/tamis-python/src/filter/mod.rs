@@ -22,6 +22,7 @@ use crate::lock::{Access, Holds, Mark, Shared};
 use crate::method::{self, Add, Contains};
 use crate::progress::Progress;
 use crate::when::{Times, When};
+use crate::window;
 use backing::{Backing, ask, get};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -407,9 +408,9 @@ about one in ``1/p`` new keys, which look as if present.
 False";
 
     fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let this = this.get();
-        let hash = this.hash(key)?;
-        Ok(this.add_hash(key.py(), hash)?)
+        let hash = this.get().hash(key)?;
+        window::warn_of_clock(this)?;
+        Ok(this.get().add_hash(key.py(), hash)?)
     }
 
     #[inline(always)]
@@ -419,6 +420,7 @@ False";
         this.state
             .with_at_once(key.py(), |state| match state {
                 Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
+                Backing::Writable(AnyFilter::Window(window)) => window::add_now(window, hash),
                 _ => None,
             })
             .flatten()

@@ -18,19 +18,21 @@ mod hex;
 mod json;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub mod parquet;
+mod refused;
 mod spec;
 pub(crate) mod text;
 mod time;
 pub(crate) mod words;
 
 pub use columns::{ColumnName, Columns, Separator};
-pub use hex::NotHex;
 pub use json::Pointer;
+pub use refused::{Refused, Wrong};
 pub use spec::{KeySpec, Keys, Missing, Query, Source};
 pub use text::{KeysOfText, TextKeys};
 pub use time::TimeSpec;
 
-use self::time::TimePart;
+use self::time::{TimePart, TimeRule};
+use crate::line_time::{LineTimes, TwoReadings};
 use crate::records::Framing;
 use serde_json::value::RawValue;
 use std::fmt;
@@ -80,7 +82,7 @@ pub struct RecordRule {
     /// How a key is made of it, as a filter records it.
     pub made: tamis::KeyRule,
     /// Where its time is, if that is asked for: see [`with_time`](Self::with_time).
-    pub(crate) time: Option<time::TimePart>,
+    pub(crate) time: Option<TimeRule>,
 }
 
 impl RecordRule {
@@ -193,8 +195,10 @@ pub struct KeyMaker<'r> {
     value: Vec<u8>,
     fields: columns::Fields,
     not_urls: u64,
+    /// Reads times, if the rule asks for them.
+    times: Option<LineTimes>,
     /// Of the last record.
-    time: Option<Moment>,
+    time: Result<Option<Moment>, TwoReadings>,
 }
 
 /// Why a record lacks the key that the rule asks for.
@@ -215,7 +219,17 @@ impl<'r> KeyMaker<'r> {
             value: Vec::new(),
             fields: columns::Fields::default(),
             not_urls: 0,
-            time: None,
+            times: (rule.time.as_ref())
+                .map(|time| LineTimes::new(time.format.as_ref(), Moment::now())),
+            time: Ok(None),
+        }
+    }
+
+    /// Goes on with an input that was last written at this time, or is still being written. Dates without a year are no
+    /// later.
+    pub fn set_written(&mut self, at: Option<Moment>) {
+        if let Some(times) = &mut self.times {
+            times.set_now(at.unwrap_or_else(Moment::now));
         }
     }
 
@@ -244,7 +258,15 @@ impl<'r> KeyMaker<'r> {
     /// When the last record happened, if the rule asks for it and the record says so.
     #[inline]
     pub const fn time(&self) -> Option<Moment> {
-        self.time
+        match self.time {
+            Ok(time) => time,
+            Err(_) => None,
+        }
+    }
+
+    /// Why the time of the last record is not known, if it may be one of two.
+    pub fn two_readings(&self) -> Option<&TwoReadings> {
+        self.time.as_ref().err()
     }
 
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
@@ -280,8 +302,8 @@ impl<'r> KeyMaker<'r> {
 
     /// The columns of the key alone. On the way, the time is looked for, unless it is found together with the key.
     fn key_columns<'c>(&mut self, content: &[u8], columns: &'c [usize]) -> &'c [usize] {
-        self.time = None;
-        match &self.rule.time {
+        self.time = Ok(None);
+        match self.rule.time_part() {
             Some(TimePart::Column { separator, .. }) => {
                 let Some((time, columns)) = columns.split_last() else {
                     return columns;
@@ -289,8 +311,12 @@ impl<'r> KeyMaker<'r> {
                 self.fields.split(content, *separator);
                 self.value.clear();
                 if self.fields.append(content, *time, &mut self.value).is_ok() {
-                    self.time = tamis::calendar::parse(&self.value);
+                    self.read_time();
                 }
+                columns
+            }
+            Some(TimePart::Line) => {
+                self.time = Ok(self.times.as_mut().and_then(|times| times.of_line(content)));
                 columns
             }
             Some(TimePart::Json(_)) if matches!(self.rule.part, Part::Whole(_)) => {
@@ -308,17 +334,24 @@ impl<'r> KeyMaker<'r> {
         content: &'j [u8],
         pointers: &[Pointer],
     ) -> Result<Vec<Option<&'j RawValue>>, NoKey> {
-        let Some(TimePart::Json(all)) = &self.rule.time else {
+        let Some(TimePart::Json(all)) = self.rule.time_part() else {
             return json::find(content, pointers);
         };
         let mut found = json::search(content, all).map_err(|_| NoKey::Absent)?;
         if let Some(time) = found.pop().flatten() {
             self.value.clear();
             if json::append_as_written(time, &mut self.value).is_ok() {
-                self.time = tamis::calendar::parse(&self.value);
+                self.read_time();
             }
         }
         json::any(found)
+    }
+
+    /// Takes the value for the record's time.
+    fn read_time(&mut self) {
+        if let Some(times) = &mut self.times {
+            self.time = times.of_value(&self.value);
+        }
     }
 
     fn append_columns(
@@ -327,7 +360,8 @@ impl<'r> KeyMaker<'r> {
         separator: Separator,
         columns: &[usize],
     ) -> Result<(), NoKey> {
-        if self.rule.time.is_none() {
+        // They are split already where the time is one of them.
+        if !matches!(self.rule.time_part(), Some(TimePart::Column { .. })) {
             self.fields.split(content, separator);
         }
         for &column in columns {

@@ -5,10 +5,12 @@
 //! | `now` | none of its own: whoever decides looks at the clock |
 //! | `csv:COLUMN` `tsv:COLUMN` | a value of its row; a name stands in a header row, a number from 1 needs none |
 //! | `jsonl:/POINTER` | a string or a number of its line |
+//! | `line` | the first one in it, as in a log |
 //!
-//! [`tamis::calendar::parse`] says how times are written.
+//! [`LineTimes`](crate::line_time::LineTimes) says how times are written.
 
 use super::{Columns, Part, Pointer, RecordRule, Separator};
+use crate::line_time::TimeFormat;
 use crate::records::Framing;
 use std::str::FromStr;
 
@@ -26,6 +28,8 @@ pub enum TimeSpec {
     },
     /// From where a pointer points in a line of JSON.
     Json(Pointer),
+    /// From anywhere in the record, as in a line of a log.
+    Line,
 }
 
 impl FromStr for TimeSpec {
@@ -43,6 +47,7 @@ impl FromStr for TimeSpec {
         };
         match text.split_once(':') {
             None if text == "now" => Ok(Self::Now),
+            None if text == "line" => Ok(Self::Line),
             Some(("csv", name)) => column(Separator::COMMA, name),
             Some(("tsv", name)) => column(Separator::Tab, name),
             Some(("jsonl", pointer)) => match Pointer::parse_list(pointer)?.as_slice() {
@@ -53,10 +58,18 @@ impl FromStr for TimeSpec {
                 )),
             },
             _ => Err(format!(
-                "unknown time '{text}': expected csv:COLUMN, tsv:COLUMN, jsonl:/POINTER or now"
+                "unknown time '{text}': expected csv:COLUMN, tsv:COLUMN, jsonl:/POINTER, line or now"
             )),
         }
     }
+}
+
+/// Where the time of a record is, and how it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TimeRule {
+    pub(crate) part: TimePart,
+    /// Any that is known, if none is given.
+    pub(crate) format: Option<TimeFormat>,
 }
 
 /// Where the time of a record is, next to its key.
@@ -69,28 +82,32 @@ pub(crate) enum TimePart {
     },
     /// What the last pointer finds; the others are the key's.
     Json(Vec<Pointer>),
+    /// The first in the record.
+    Line,
 }
 
 impl RecordRule {
-    /// The rule with a time for each record. The time is looked for in what the key is looked for in.
+    /// The rule with a time for each record, written in this format or in any that is known. The time is looked for in what
+    /// the key is looked for in.
     ///
     /// ```
     /// use tamis_records::key::{KeyMaker, Part, Pointer, RecordRule};
     /// let part = Part::Json(Pointer::parse_list("/id")?);
-    /// let rule = RecordRule::of(part, false, tamis::KeyRule::EXACT).with_time("jsonl:/at".parse()?)?;
+    /// let rule = RecordRule::of(part, false, tamis::KeyRule::EXACT).with_time("jsonl:/at".parse()?, None)?;
     /// let mut keys = KeyMaker::new(&rule);
     /// let (key, _) = keys.key(br#"{"id": "a", "at": "1970-01-01T00:00:02Z"}"#, &[]);
     /// assert_eq!(key, b"a");
     /// assert_eq!(keys.time(), Some(tamis::Moment::from_secs(2)));
     /// # Ok::<(), String>(())
     /// ```
-    pub fn with_time(mut self, time: TimeSpec) -> Result<Self, String> {
+    pub fn with_time(mut self, time: TimeSpec, format: Option<TimeFormat>) -> Result<Self, String> {
         let kind = |separator| match separator {
             Separator::Tab => "TSV",
             _ => "CSV",
         };
-        self.time = match (time, &self.part) {
+        let part = match (time, &self.part) {
             (TimeSpec::Now, _) => None,
+            (TimeSpec::Line, _) => Some(TimePart::Line),
             (
                 TimeSpec::Column { separator, column },
                 Part::Columns {
@@ -129,12 +146,17 @@ impl RecordRule {
                 ));
             }
         };
+        self.time = part.map(|part| TimeRule { part, format });
         Ok(self)
+    }
+
+    pub(crate) fn time_part(&self) -> Option<&TimePart> {
+        self.time.as_ref().map(|time| &time.part)
     }
 
     /// The columns that are looked up in each file, and what separates them: the key's, then the time's.
     pub(crate) fn columns(&self) -> Option<(&Columns, Separator)> {
-        match (&self.time, &self.part) {
+        match (self.time_part(), &self.part) {
             (Some(TimePart::Column { separator, columns }), _)
             | (_, Part::Columns { separator, columns }) => Some((columns, *separator)),
             _ => None,

@@ -175,7 +175,7 @@ struct Parts {
 impl TimeFormat {
     /// The first time in a line that is written so, in microseconds since 1970.
     pub(super) fn find(&self, line: &[u8], now: Moment) -> Option<i64> {
-        let at = |start: usize| self.parts(&line[start..])?.micros(now);
+        let at = |start: usize| self.parts(&line[start..])?.0.micros(now);
         let Some((byte, offset)) = self.mark else {
             return (0..line.len()).find_map(at);
         };
@@ -190,14 +190,22 @@ impl TimeFormat {
         None
     }
 
-    /// What bytes that begin with a time say.
-    fn parts(&self, bytes: &[u8]) -> Option<Parts> {
+    /// The time that a text is which is written so from its beginning to its end.
+    pub(super) fn read(&self, text: &[u8], now: Moment) -> Option<i64> {
+        match self.parts(text)? {
+            (parts, b"") => parts.micros(now),
+            _ => None,
+        }
+    }
+
+    /// What bytes that begin with a time say, and what is behind it.
+    fn parts<'b>(&self, bytes: &'b [u8]) -> Option<(Parts, &'b [u8])> {
         let mut rest = bytes;
         let mut parts = Parts::default();
         for item in &self.items {
             rest = &rest[parts.read(*item, rest)?..];
         }
-        Some(parts)
+        Some((parts, rest))
     }
 }
 

@@ -69,6 +69,10 @@ impl Stamps {
         }
     }
 
+    pub(super) const fn now(&self) -> Moment {
+        self.now
+    }
+
     /// The time at the beginning of a line that begins with the last date. Nothing before it in the line can be another.
     #[inline]
     pub(super) fn at_start_as_before(&self, line: &[u8]) -> Option<i64> {

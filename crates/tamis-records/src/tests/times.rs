@@ -2,6 +2,7 @@ use super::common::{Random, Trickle, inputs, insert};
 use crate::batch::{Print, Token};
 use crate::exact::ExactSet;
 use crate::key::{Columns, KeyMaker, Part, Pointer, RecordRule, Separator, TimeSpec};
+use crate::line_time::{LineTimes, TimeFormat};
 use crate::pipeline::{Job, run};
 use crate::progress::Progress;
 use crate::reader::Reader;
@@ -24,7 +25,7 @@ fn table(separator: Separator, list: &str) -> RecordRule {
 }
 
 fn timed(rule: RecordRule, spec: &str) -> RecordRule {
-    rule.with_time(spec.parse().unwrap()).unwrap()
+    rule.with_time(spec.parse().unwrap(), None).unwrap()
 }
 
 /// Key and time of every record, by the whole engine.
@@ -149,6 +150,120 @@ fn times_of_json_are_strings_or_numbers() {
     assert_eq!(keys.time(), None);
 }
 
+fn now() -> Moment {
+    "2026-11-17T12:00:00Z".parse().unwrap()
+}
+
+#[test]
+fn values_are_times_as_programs_write_them() {
+    let noon = "2000-10-10T20:55:36Z";
+    for (format, value, time) in [
+        (None, "10/Oct/2000:13:55:36 -0700", noon),
+        (None, "[10/Oct/2000:13:55:36 -0700]", noon),
+        (None, "Tue, 10 Oct 2000 13:55:36 -0700", noon),
+        (None, "Tue, 10 Oct 2000 13:55:36 -0700 (PDT)", noon),
+        (None, "10 Oct 2000 20:55:36 GMT", noon),
+        (None, "Sun, 1 Oct 2000 20:55:36 UT", "2000-10-01T20:55:36Z"),
+        (None, "1 Oct 2000 20:55:36 +0000", "2000-10-01T20:55:36Z"),
+        (None, "Tue Oct 10 20:55:36 2000", noon),
+        (None, "2000/10/10 20:55:36", noon),
+        (None, "Oct 11 22:14:15", "2026-10-11T22:14:15Z"),
+        (None, "Dec  1 22:14:15", "2025-12-01T22:14:15Z"),
+        (None, "10/Oct/2000", "2000-10-10T00:00:00Z"),
+        // Seconds of today, though they have the digits of a date of 1794.
+        (None, "1794010203", "2026-11-07T00:10:03Z"),
+        (None, "20241301", "1970-08-23T06:35:01Z"),
+        (None, "2024", "1970-01-01T00:33:44Z"),
+        (Some("%Y%m%d"), "20240501", "2024-05-01T00:00:00Z"),
+        (Some("%s"), "20240501", "1970-08-23T06:21:41Z"),
+        (Some("%d.%m.%Y"), " 17.11.2026 ", "2026-11-17T00:00:00Z"),
+        (Some("%b %e %T"), "Dec  1 22:14:15", "2025-12-01T22:14:15Z"),
+    ] {
+        let format: Option<TimeFormat> = format.map(|format| format.parse().unwrap());
+        let read = LineTimes::new(format.as_ref(), now()).of_value(value.as_bytes());
+        let read = read.unwrap().map(|time| time.to_string());
+        assert_eq!(read.as_deref(), Some(time), "{value}");
+    }
+    for (format, value) in [
+        // A zone that we don't know is not taken for UTC.
+        (None, "Tue, 10 Oct 2000 13:55:36 EST"),
+        (None, "host Oct 11 22:14:15"),
+        (None, "Oct 11 22:14:15 host"),
+        (None, "17.11.2026"),
+        (None, ""),
+        (Some("%Y%m%d"), "2024-05-01"),
+        (Some("%Y%m%d"), "202405011"),
+        (Some("%s"), "-5"),
+    ] {
+        let format: Option<TimeFormat> = format.map(|format| format.parse().unwrap());
+        let read = LineTimes::new(format.as_ref(), now()).of_value(value.as_bytes());
+        assert_eq!(read, Ok(None), "{value}");
+    }
+}
+
+#[test]
+fn numbers_that_may_be_dates_are_not_guessed_at() {
+    for (value, date, number, format) in [
+        (
+            "20240501",
+            "2024-05-01T00:00:00Z",
+            "20,240,501 seconds since 1970, 1970-08-23T06:21:41Z",
+            "%Y%m%d",
+        ),
+        (
+            "2024050112",
+            "2024-05-01T12:00:00Z",
+            "2,024,050,112 seconds since 1970, 2034-02-20",
+            "%Y%m%d%H",
+        ),
+        (
+            "202405011230",
+            "2024-05-01T12:30:00Z",
+            "202,405,011,230 milliseconds since 1970, 1976-05-31",
+            "%Y%m%d%H%M",
+        ),
+        (
+            "20240501123045",
+            "2024-05-01T12:30:45Z",
+            "20,240,501,123,045 milliseconds since 1970, 2611-05-26",
+            "%Y%m%d%H%M%S",
+        ),
+    ] {
+        let two = LineTimes::new(None, now())
+            .of_value(value.as_bytes())
+            .unwrap_err();
+        let text = two.to_string();
+        assert!(
+            text.contains(&format!(
+                "'{value}' can be read in two ways: as {date}, or as {number}"
+            )),
+            "{text}"
+        );
+        assert_eq!(two.format, format);
+        let format: TimeFormat = format.parse().unwrap();
+        let read = LineTimes::new(Some(&format), now()).of_value(value.as_bytes());
+        assert_eq!(read, Ok(Some(two.date)), "{value}");
+    }
+}
+
+#[test]
+fn lines_have_times_as_logs_do() {
+    let columns = Columns::parse("1", false).unwrap();
+    let separator = Separator::Blanks;
+    let rule = timed(of(Part::Columns { separator, columns }), "line");
+    let lines = "10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET /\"\nnone\n";
+    let (seen, without) = read(&rule, &[lines], 1 << 20);
+    assert_eq!(
+        seen,
+        [keyed("10.0.0.1", Some(971_211_336)), keyed("none", None)]
+    );
+    assert_eq!(without, 1);
+    let format = Some("%d.%m.%Y".parse().unwrap());
+    let rule = RecordRule::LINE.with_time(TimeSpec::Line, format).unwrap();
+    let (seen, _) = read(&rule, &["at 02.01.1970: x\n"], 1 << 20);
+    assert_eq!(seen, [keyed("at 02.01.1970: x", Some(86_400))]);
+}
+
 #[test]
 fn whole_records_have_times_too() {
     let rule = timed(RecordRule::LINE, "jsonl:/at");
@@ -250,18 +365,20 @@ fn what_is_no_time_of_a_record_is_refused() {
             "65 JSON pointers",
         ),
     ] {
-        let error = rule.with_time(spec.parse().unwrap()).unwrap_err();
+        let error = rule.with_time(spec.parse().unwrap(), None).unwrap_err();
         assert!(error.contains(why), "{spec}: {error}");
     }
     let no_header = of(Part::Columns {
         separator: Separator::COMMA,
         columns: Columns::parse("1", false).unwrap(),
     });
-    let error = no_header.with_time("csv:at".parse().unwrap()).unwrap_err();
+    let error = no_header
+        .with_time("csv:at".parse().unwrap(), None)
+        .unwrap_err();
     assert!(error.contains("columns have only numbers"), "{error}");
     assert!(
         !RecordRule::LINE
-            .with_time(TimeSpec::Now)
+            .with_time(TimeSpec::Now, None)
             .unwrap()
             .has_time()
     );

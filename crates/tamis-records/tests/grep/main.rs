@@ -18,7 +18,7 @@ use tamis_records::patterns::{Patterns, Syntax};
 #[test]
 fn prints_what_ripgrep_prints() {
     let major = rg_major();
-    cases(3000, |seed, folder| {
+    cases(1000, |seed, folder| {
         let random = &mut Random(seed);
         let (text, patterns, options) = (text(random), patterns(random), options(random));
         if differs_by_version(major, &patterns, &options, &text) {
@@ -112,7 +112,7 @@ fn is_printed(matched: &[bool], options: &Options, line: usize) -> bool {
 #[test]
 fn gaps_change_nothing() {
     let major = rg_major();
-    cases(1200, |seed, folder| {
+    cases(400, |seed, folder| {
         let random = &mut Random(seed ^ 0xabcd);
         let (text, patterns, options) = (text(random), patterns(random), options(random));
         if text.len() > 9999 || differs_by_version(major, &patterns, &options, &text) {
@@ -181,7 +181,7 @@ impl LineFilter for Even {
 
 #[test]
 fn refused_lines_are_no_matches() {
-    cases(2000, |seed, _| {
+    cases(700, |seed, _| {
         let random = &mut Random(seed ^ 0xfeed);
         let (text, patterns) = (text(random), patterns(random));
         if text.len() > 9999 {

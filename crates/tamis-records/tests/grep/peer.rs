@@ -144,8 +144,10 @@ pub(crate) fn cuts(random: &mut Random, text: &[u8]) -> Vec<usize> {
     cuts
 }
 
-/// Runs cases on two threads. Each says how it failed, if it did.
-pub(crate) fn cases(count: u64, case: impl Fn(u64, &Path) -> Result<(), String> + Sync) {
+/// Runs a case for every seed, on two threads: so many, or `TAMIS_CASES`. Each says how it failed, if it did.
+pub(crate) fn cases(usual: u64, case: impl Fn(u64, &Path) -> Result<(), String> + Sync) {
+    let number = |n: String| n.parse().expect("TAMIS_CASES is a number");
+    let count: u64 = std::env::var("TAMIS_CASES").map_or(usual, number);
     let folder = tempfile::tempdir().unwrap();
     let failed = |half: u64| -> Vec<String> {
         let seeds = (0..count).filter(|seed| seed % 2 == half);

@@ -8,8 +8,8 @@ use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location};
 use redis::{Cmd, Value};
-use tamis::raw::{HEADER_LEN, Header};
-use tamis::{AnyFilter, Draft, Hasher, KeyRule, Kind, Plan};
+use tamis::raw::{HEADER_LEN, Header, Shape};
+use tamis::{AnyFilter, Draft, Hasher, KeyRule, Kind, Plan, Renewal, Span, WindowOptions};
 
 /// What a chunk has at most, as a module gives them.
 const CHUNK: usize = 16 << 20;
@@ -54,7 +54,7 @@ repeat
 until at == 0
 return all";
 
-/// Whether a module can have such a filter.
+/// Whether such a filter can be copied to a module.
 pub(crate) const fn takes(kind: Kind) -> bool {
     matches!(kind, Kind::Growing | Kind::Cuckoo)
 }
@@ -65,6 +65,24 @@ fn unable(kind: Kind) -> Error {
         what: "kept by the server's module",
         instead: "use a growing or a cuckoo filter there, or plain strings",
     })
+}
+
+/// What BF.RESERVE is told of a window.
+fn window_words(options: &WindowOptions) -> Result<Vec<String>, Error> {
+    let Span::Time(span) = options.span() else {
+        return Err(Error::Filter(tamis::Error::Unable {
+            kind: Kind::Window,
+            what: "kept by the server's module where they count keys",
+            instead: "use a window of time there, or plain strings",
+        }));
+    };
+    let seconds = format!("{}.{:06}", span.as_secs(), span.subsec_micros());
+    let generations = options.generation_count().to_string();
+    let mut words = vec!["WINDOW".into(), seconds, "GENERATIONS".into(), generations];
+    if options.renewed() == Renewal::Quiet {
+        words.push("QUIET".into());
+    }
+    Ok(words)
 }
 
 /// A filter that is being made under a name of its own.
@@ -136,9 +154,11 @@ impl<L: Link> Module<L> {
         hasher: Hasher,
         replace: bool,
     ) -> Result<Self, Error> {
-        if !takes(plan.kind()) {
-            return Err(unable(plan.kind()));
-        }
+        let words = match plan.shape() {
+            Shape::Window(shape) => window_words(&shape.options())?,
+            _ if takes(plan.kind()) => Vec::new(),
+            _ => return Err(unable(plan.kind())),
+        };
         if hasher != Hasher::default() {
             return Err(Error::Filter(tamis::Error::Parameter {
                 what: "the hash of a filter that a module keeps",
@@ -153,7 +173,10 @@ impl<L: Link> Module<L> {
                 command!("CF.RESERVE", &making.temporary, plan.keys(), "ERROR", rate)
             }
             _ => {
-                command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys())
+                let mut command =
+                    command!("BF.RESERVE", &making.temporary, plan.promise(), plan.keys());
+                words.iter().for_each(|word| _ = command.arg(word));
+                command
             }
         };
         let mut made = making

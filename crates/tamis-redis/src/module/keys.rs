@@ -9,7 +9,7 @@ use crate::request::{Again, Request};
 use crate::wire::{Job, Settled, of_failure};
 use redis::Value;
 use std::ops::Range;
-use tamis::Kind;
+use tamis::{At, Kind, Moment, Span};
 
 /// Keys that are sent before the answers to the last are read.
 const WINDOW: usize = 1 << 12;
@@ -29,14 +29,24 @@ for i = 2, #ARGV do
 end
 return answers";
 
-/// The keys of a range in commands that are neither long nor large.
-fn spans(keys: &[&[u8]], range: Range<usize>) -> Vec<Range<usize>> {
+/// The keys of a range in commands that are neither long nor large, each of keys of one generation.
+fn spans(
+    keys: &[&[u8]],
+    range: Range<usize>,
+    generation: impl Fn(usize) -> i64,
+) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;
     for i in range {
         bytes += keys[i].len();
         match spans.last_mut() {
-            Some(span) if span.len() < COMMAND_KEYS && bytes <= COMMAND_BYTES => span.end += 1,
+            Some(span)
+                if span.len() < COMMAND_KEYS
+                    && bytes <= COMMAND_BYTES
+                    && generation(span.start) == generation(i) =>
+            {
+                span.end += 1;
+            }
             _ => {
                 spans.push(i..i + 1);
                 bytes = keys[i].len();
@@ -93,7 +103,12 @@ impl Key {
 
     /// Never BF.MADD, which would begin an empty filter where there is none
     /// any more.
-    fn add(&self, packed: &mut Packed, keys: &[&[u8]]) {
+    fn add(&self, packed: &mut Packed, keys: &[&[u8]], at: Option<Moment>) {
+        if let Some(at) = at {
+            let micros = at.micros().to_string();
+            let words = ["BF.INSERT", "AT", &micros, "NOCREATE", "ITEMS"];
+            return self.together(packed, &words, keys);
+        }
         if self.is.kind != Kind::Cuckoo {
             return self.together(packed, &["BF.INSERT", "NOCREATE", "ITEMS"], keys);
         }
@@ -107,11 +122,26 @@ impl Key {
     }
 }
 
+/// When keys of a window are seen.
+struct Times {
+    moments: Vec<Moment>,
+    /// What a generation lasts, in microseconds.
+    step: i64,
+}
+
+impl Times {
+    fn generation(&self, key: usize) -> i64 {
+        self.moments[key].micros().div_euclid(self.step)
+    }
+}
+
 /// Keys on their way, and what became of them.
 struct Batch<'a> {
     to: &'a Key,
     verb: Verb,
     keys: &'a [&'a [u8]],
+    /// By the server's clock, if none are given.
+    times: Option<Times>,
     /// Whether replicas must have the changes.
     replicated: bool,
     answers: Vec<u64>,
@@ -128,13 +158,27 @@ impl Batch<'_> {
     fn request(&self, span: &Range<usize>) -> Request {
         let (to, keys) = (self.to, &self.keys[span.clone()]);
         let mut packed = Packed::default();
-        match self.verb {
-            Verb::Add => to.add(&mut packed, keys),
-            Verb::Contains => {
+        match (self.verb, &self.times) {
+            (Verb::Add, times) => {
+                // Keys of one generation are as old as each other.
+                let moments = times.iter().flat_map(|times| &times.moments[span.clone()]);
+                to.add(&mut packed, keys, moments.max().copied());
+            }
+            (Verb::Contains, Some(times)) => {
+                for (key, at) in keys.iter().zip(&times.moments[span.clone()]) {
+                    let micros = at.micros().to_string();
+                    to.together(
+                        &mut packed,
+                        &["BF.EXISTS"],
+                        &[key, b"AT", micros.as_bytes()],
+                    );
+                }
+            }
+            (Verb::Contains, None) => {
                 let command = to.choose("BF.MEXISTS", "CF.MEXISTS");
                 to.together(&mut packed, &[command], keys);
             }
-            Verb::Remove | Verb::Count => {
+            (Verb::Remove | Verb::Count, _) => {
                 let count = self.verb == Verb::Count;
                 let command = if count { "CF.COUNT" } else { "CF.DEL" };
                 keys.iter()
@@ -162,6 +206,7 @@ impl Batch<'_> {
     /// Takes in the answers for some keys; `None` if the filter is gone.
     fn read(&mut self, span: Range<usize>, answers: &[Value], ambiguous: bool) -> Option<()> {
         let list = match (self.verb, answers) {
+            (Verb::Contains, answers) if self.times.is_some() => answers.get(..span.len())?,
             (Verb::Add | Verb::Contains, [Value::Array(list), ..]) => list,
             (Verb::Remove | Verb::Count, answers) => answers.get(..span.len())?,
             _ => return None,
@@ -194,7 +239,9 @@ impl Job for Batch<'_> {
     type Window = Vec<Range<usize>>;
 
     fn begin(&mut self, range: Range<usize>) -> (Vec<Request>, Self::Window) {
-        let spans = spans(self.keys, range);
+        let times = self.times.as_ref();
+        let generation = |key| times.map_or(0, |times| times.generation(key));
+        let spans = spans(self.keys, range, generation);
         (spans.iter().map(|span| self.request(span)).collect(), spans)
     }
 
@@ -219,7 +266,71 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         new: &mut [bool],
     ) -> Result<(), Error> {
-        self.run(Verb::Add, keys, new, |answer| answer > 0).await
+        self.run(Verb::Add, keys, None, new, |answer| answer > 0)
+            .await
+    }
+
+    /// Adds keys at their moments, which only a window heeds.
+    pub(crate) async fn insert_many_at(
+        &mut self,
+        keys: &[&[u8]],
+        at: impl At,
+        new: &mut [bool],
+    ) -> Result<(), Error> {
+        at.check(keys.len());
+        let times = self.believed(keys.len(), at);
+        self.run(Verb::Add, keys, times, new, |answer| answer > 0)
+            .await
+    }
+
+    /// Asks keys at their moments, which only a window heeds.
+    pub(crate) async fn contains_many_at(
+        &mut self,
+        keys: &[&[u8]],
+        at: impl At,
+        found: &mut [bool],
+    ) -> Result<(), Error> {
+        at.check(keys.len());
+        let times = self.step().map(|step| Times {
+            moments: (0..keys.len()).map(|key| at.of(key)).collect(),
+            step,
+        });
+        self.run(Verb::Contains, keys, times, found, |answer| answer > 0)
+            .await
+    }
+
+    /// What a generation of a window lasts.
+    fn step(&self) -> Option<i64> {
+        match self.window()?.band() {
+            Span::Time(step) => i64::try_from(step.as_micros()).ok(),
+            Span::Keys(_) => None,
+        }
+    }
+
+    /// The moments of keys that are added. The server refuses those over a generation ahead, so what is over half of one
+    /// ahead by our clock is taken as of the latest time so far, and counted.
+    fn believed(&mut self, keys: usize, at: impl At) -> Option<Times> {
+        let step = self.step()?;
+        let forgets = self.about.window.as_mut()?;
+        let generations = i64::from(forgets.options.generation_count());
+        let now = Moment::now();
+        let last = Moment::from_micros(now.micros() + step / 2);
+        let (mut too_old, mut future) = (0, 0);
+        let moment = |key| {
+            let mut moment = at.of(key);
+            if moment > last {
+                future += 1;
+                moment = forgets.latest.unwrap_or(now);
+            }
+            let latest = forgets.latest.map_or(moment, |latest| latest.max(moment));
+            forgets.latest = Some(latest);
+            let age = latest.micros().div_euclid(step) - moment.micros().div_euclid(step);
+            too_old += u64::from(age > generations);
+            moment
+        };
+        let moments = (0..keys).map(moment).collect();
+        self.wire.counters().out_of_window(too_old, future);
+        Some(Times { moments, step })
     }
 
     /// Takes out one copy of each key; `removed[i]` answers for `keys[i]`.
@@ -229,7 +340,7 @@ impl<L: Link> Module<L> {
         removed: &mut [bool],
     ) -> Result<(), Error> {
         self.check_cuckoo("removed from")?;
-        self.run(Verb::Remove, keys, removed, |answer| answer > 0)
+        self.run(Verb::Remove, keys, None, removed, |answer| answer > 0)
             .await
     }
 
@@ -239,7 +350,7 @@ impl<L: Link> Module<L> {
         keys: &[&[u8]],
         found: &mut [bool],
     ) -> Result<(), Error> {
-        self.run(Verb::Contains, keys, found, |answer| answer > 0)
+        self.run(Verb::Contains, keys, None, found, |answer| answer > 0)
             .await
     }
 
@@ -250,13 +361,15 @@ impl<L: Link> Module<L> {
         counts: &mut [u64],
     ) -> Result<(), Error> {
         self.check_cuckoo("asked how often")?;
-        self.run(Verb::Count, keys, counts, |answer| answer).await
+        self.run(Verb::Count, keys, None, counts, |answer| answer)
+            .await
     }
 
     async fn run<T>(
         &mut self,
         verb: Verb,
         keys: &[&[u8]],
+        times: Option<Times>,
         out: &mut [T],
         convert: impl Fn(u64) -> T,
     ) -> Result<(), Error> {
@@ -265,6 +378,7 @@ impl<L: Link> Module<L> {
             to: &self.key,
             verb,
             keys,
+            times,
             replicated: self.wire.wait.is_some(),
             answers: vec![0; keys.len()],
             ambiguous: 0,
@@ -330,9 +444,12 @@ mod tests {
             .chain([&b"key"[..]; 300])
             .chain([&large[..]])
             .collect();
-        let found = spans(&keys, 0..keys.len());
+        let found = spans(&keys, 0..keys.len(), |_| 0);
         assert_eq!(found, [0..1, 1..2, 2..130, 130..258, 258..302, 302..303]);
-        assert_eq!(spans(&keys, 2..132), [2..130, 130..132]);
-        assert!(spans(&keys, 0..0).is_empty());
+        assert_eq!(spans(&keys, 2..132, |_| 0), [2..130, 130..132]);
+        assert!(spans(&keys, 0..0, |_| 0).is_empty());
+        let generations = [1, 1, 2, 1, 1];
+        let found = spans(&keys, 2..7, |key| generations[key - 2]);
+        assert_eq!(found, [2..4, 4..5, 5..7]);
     }
 }

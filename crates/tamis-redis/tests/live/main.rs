@@ -24,6 +24,8 @@ mod identity;
 mod layers;
 mod lifetime;
 mod loss;
+mod module;
+mod one_node;
 mod operators;
 mod resharding;
 mod restored;

@@ -7,6 +7,7 @@ use crate::hasher::Hasher;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::plan::Plan;
+use crate::raw::explain::Explanation;
 use crate::raw::window::cells::Read;
 use crate::raw::window::{At, Renewal, Span, WindowOptions, WindowShape};
 use crate::raw::word::Word;
@@ -291,6 +292,7 @@ impl Filter<WindowShape> {
         let mut body = Bytes::zeroed(grown.body_len())?;
         if let (Some(new), Some(old)) = (body.exclusive(), self.body.exclusive()) {
             new[..old.len()].copy_from_slice(old);
+            grown.keep_live(new, self.shape.table_count() - 1);
         }
         self.body = body;
         self.shape = grown;
@@ -367,6 +369,9 @@ impl Filter<WindowShape> {
 impl<B: Body> Filter<WindowShape, B> {
     /// Whether the key may have been added in the window that ends at a moment.
     ///
+    /// The answer is that of [`insert_at`](Self::insert_at), so a key that was only added later is found, too: keys
+    /// need not come in order, and a slot knows one sighting of its key. Nothing was added before [`first`](Self::first).
+    ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
@@ -387,6 +392,12 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
         self.shape.contains_at(self.words(), hash, at)
+    }
+
+    /// What [`contains_hash_at`](Self::contains_hash_at) looks at, and what it finds there.
+    #[must_use]
+    pub fn explain_at(&self, hash: Hash, at: Moment) -> Explanation {
+        self.shape.explain_at(self.words(), hash, at)
     }
 
     /// [`contains_at`](Self::contains_at) for many keys that are already hashed, with one
@@ -410,6 +421,27 @@ impl<B: Body> Filter<WindowShape, B> {
     #[must_use]
     pub fn latest(&self) -> Option<Moment> {
         self.shape.latest(&Read(self.words()))
+    }
+
+    /// The moment before which no key was added, new or not, as far as the window knows: when its first generation
+    /// begins, or the first of which it has a count. A window of a number of keys has none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::{Moment, Window};
+    /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
+    /// assert_eq!(seen.first(), None);
+    /// seen.insert_at("key", Moment::from_secs(1_700_000_025));
+    /// seen.insert_at("key", Moment::from_secs(1_700_000_004)); // not new, but a sighting
+    /// assert_eq!(seen.first(), Some(Moment::from_secs(1_700_000_000)));
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn first(&self) -> Option<Moment> {
+        let shape = self.shape();
+        let first = shape.first(&Read(self.words()))?;
+        (!shape.is_by_keys())
+            .then(|| Moment::from_micros(first.saturating_mul(shape.step() as i64)))
     }
 
     /// Keys added so far, new or renewed, forgotten ones included.

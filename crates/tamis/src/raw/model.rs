@@ -133,6 +133,6 @@ fn counted_copies_stay_while_others_go() {
         );
         let (found, _) = other.join().unwrap();
         assert!(found);
-        assert_eq!(shape.count(&*words, KEYS[0]), 1);
+        assert_eq!(shape.count(&words, KEYS[0]), 1);
     });
 }

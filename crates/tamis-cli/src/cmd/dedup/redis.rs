@@ -5,7 +5,7 @@ use super::{Claim, MadeFor, Memory, Over, Task};
 use crate::human;
 use crate::location::{Place, in_redis, warn_of};
 use crate::output::{self, Sink};
-use crate::remote::{Remote, Timely, window_of, with_keys};
+use crate::remote::{Remote, Timely, with_keys};
 use crate::stream::{Checkpoint, Keyed, Pass, Report};
 use crate::window::refuse_without;
 use anyhow::{Context, Result, bail};
@@ -26,12 +26,15 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
         kind: filter.kind(),
         keys: filter.capacity(),
         rate: filter.rate(),
-        window: window_of(&filter),
+        window: filter.window(),
     })?;
-    if let (Some(window), Some(hasher)) = (window_of(&filter), filter.hasher().copied()) {
+    if let Some(window) = filter.window() {
         task.args.window.check(at, &window)?;
+        task.args.time.check(&window)?;
         let by_record = task.input.rule.has_time();
-        return with_shared(at, filter, &Timely { hasher, by_record }, task, sink);
+        return with_keys!(filter, keyed => {
+            with_shared(at, filter, &Timely { keyed, by_record }, task, sink)
+        });
     }
     refuse_without(at, filter.kind(), &task.args.window, &task.args.time)?;
     with_keys!(filter, keyed => with_shared(at, filter, keyed, task, sink))

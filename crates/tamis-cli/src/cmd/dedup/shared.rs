@@ -2,7 +2,7 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, claim, window_of};
+use crate::remote::{Remote, claim};
 use crate::stream::Halt;
 use crate::window::Odd;
 use anyhow::Result;
@@ -51,7 +51,7 @@ impl<T: Remote> Shared<T> {
             Claim::After => Adding::Afterwards,
         };
         let mut shared = Self {
-            window: window_of(&filter),
+            window: filter.window(),
             filter,
             wrong: Wrong::from(rate, adding),
             is_over: false,

@@ -272,6 +272,15 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.explain(hash))
     }
 
+    /// [`explain`](Self::explain) at a moment, which only a [`Window`] heeds.
+    #[must_use]
+    pub fn explain_at(&self, hash: Hash, at: Moment) -> Explanation {
+        match self {
+            Self::Window(window) => window.explain_at(hash, at),
+            other => other.explain(hash),
+        }
+    }
+
     /// Asks many keys; see [`Filter::contains_many`].
     ///
     /// # Panics

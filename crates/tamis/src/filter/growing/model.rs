@@ -33,7 +33,7 @@ impl File {
         header.state.open_under = Some([1; 16]);
         let bytes = filter.to_bytes();
         let body = bytes[HEADER_LEN..].as_chunks().0.iter();
-        let body = body.map(|word| u64::from_ne_bytes(*word));
+        let body = body.map(|word| u64::from_le_bytes(*word));
         Self {
             headers: Mutex::new(vec![header.encode()]),
             halves: [AtomicUsize::new(0), AtomicUsize::new(0)],

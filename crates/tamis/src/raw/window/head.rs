@@ -71,6 +71,20 @@ impl WindowShape {
         each.sum()
     }
 
+    /// The first generation that keys were added in, new or not, as far as there are counts.
+    pub(crate) fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
+        let is_used = |generation: &i64| {
+            let mut tables = self.tables();
+            tables.any(|table| table.is_used(cells, *generation))
+        };
+        self.with_counts(self.newest(cells)?).find(is_used)
+    }
+
+    /// The generations that have a place for their count when this is the newest.
+    pub(super) fn with_counts(&self, newest: i64) -> std::ops::RangeInclusive<i64> {
+        newest - self.newest_table().counts() + 1..=newest
+    }
+
     /// Keys of a generation in all tables.
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {
         self.tables()
@@ -80,14 +94,39 @@ impl WindowShape {
 }
 
 impl Table {
+    /// How many generations have a count.
+    fn counts(&self) -> i64 {
+        1 << self.lanes.stamp_bits()
+    }
+
     fn count_at(&self, generation: i64) -> usize {
-        self.ring + (generation & ((1 << self.lanes.stamp_bits()) - 1)) as usize
+        self.ring + (generation & (self.counts() - 1)) as usize
     }
 
     pub(crate) fn keys_of<C: Cells>(&self, cells: &C, generation: i64) -> u64 {
         let count = cells.load(self.count_at(generation));
         let is_it = count >> COUNT == tag(generation);
         if is_it { count & ((1 << COUNT) - 1) } else { 0 }
+    }
+
+    /// Whether keys were added in a generation, new or not. Of one whose number looks like a word that
+    /// was never written, that is not known, and so they may have been.
+    pub(super) fn is_used<C: Cells>(&self, cells: &C, generation: i64) -> bool {
+        cells.load(self.count_at(generation)) >> COUNT == tag(generation)
+    }
+
+    /// Notes that keys are added in a generation, though none of them may be new or stay there.
+    pub(super) fn use_generation<C: Cells>(&self, cells: &mut C, generation: i64) {
+        if !self.is_used(cells, generation) {
+            self.count(cells, generation, 0);
+        }
+    }
+
+    /// Whether it has counted keys of these generations.
+    pub(crate) fn is_live<C: Cells>(&self, cells: &C, oldest: i64, newest: i64) -> bool {
+        // A question about long ago is about no more than there are counts.
+        let oldest = oldest.max(newest - self.counts() + 1);
+        (oldest..=newest).any(|generation| self.keys_of(cells, generation) != 0)
     }
 
     /// Counts keys of a generation: more, or fewer.

@@ -105,12 +105,13 @@ struct Adding {
 
 impl WindowShape {
     /// Begins to add keys at a moment, or a count of keys.
-    fn adding<C: Cells>(&self, cells: &C, moment: i64, room: u64) -> Adding {
+    fn adding<C: Cells>(&self, cells: &mut C, moment: i64, room: u64) -> Adding {
         let step = self.step() as i64;
         let now = moment.div_euclid(step);
         let newest = self.newest(cells).unwrap_or(now).max(now);
         let clock = Clock::new(self, now, newest, self.has_full_bins(cells));
         let table = *self.newest_table();
+        table.use_generation(cells, now);
         let older = match self.table_count() {
             1 => Vec::new(),
             _ => self.live_tables(cells, clock.oldest.min(clock.kept), table.ring),
@@ -130,10 +131,24 @@ impl WindowShape {
     /// begin there.
     fn live_tables<C: Cells>(&self, cells: &C, oldest: i64, but: usize) -> Vec<Table> {
         let newest = self.newest(cells).unwrap_or(oldest);
-        let is_live = |table: &Table| {
-            table.ring != but && (oldest..=newest).any(|g| table.keys_of(cells, g) != 0)
-        };
+        let is_live = |table: &Table| table.ring != but && table.is_live(cells, oldest, newest);
         self.tables().filter(is_live).collect()
+    }
+
+    /// Keeps tables asked, from this one on and but for the last, as long as any of their keys may
+    /// be remembered: neither slots that stand for all keys nor keys of whoever was killed before
+    /// counting them are counted.
+    pub(crate) fn keep_live(&self, words: &mut [u64], from: u32) {
+        let mut cells = Alone(words);
+        let Some(newest) = self.newest(&cells) else {
+            return;
+        };
+        let last = self.table_count() - 1;
+        for table in self.tables().take(last as usize).skip(from as usize) {
+            if table.keys_of(&cells, newest) == 0 {
+                table.count(&mut cells, newest, 1);
+            }
+        }
     }
 
     /// Adds a key: whether it is new, or `None` if there is no room.
@@ -305,12 +320,19 @@ impl WindowShape {
 
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
-        if self.table_count() == 1 {
-            let table = self.newest_table();
-            return table.contains(cells, table.entry(hash), asked);
-        }
-        let mut tables = self.tables().rev();
-        tables.any(|table| table.contains(cells, table.entry(hash), asked))
+        let table = self.newest_table();
+        table.contains(cells, table.entry(hash), asked)
+            || self.table_count() > 1 && self.older_tables_have(cells, hash, asked)
+    }
+
+    #[cold]
+    fn older_tables_have<C: Cells>(&self, cells: &C, hash: Hash, asked: &Asked) -> bool {
+        let newest = self.newest(cells).unwrap_or(asked.oldest);
+        let mut tables = self.tables().rev().skip(1);
+        tables.any(|table| {
+            table.is_live(cells, asked.oldest, newest)
+                && table.contains(cells, table.entry(hash), asked)
+        })
     }
 
     pub(crate) fn contains_many_at<W: Word>(
@@ -393,6 +415,7 @@ impl WindowShape {
         let mut fits = true;
         let mut added = 0;
         for table in self.tables() {
+            self.use_as(words, &table, theirs);
             self.for_each(theirs, &table, |entry, bin, generation| {
                 let mut cells = Alone(words);
                 let Some(newest) = self.newest(&cells) else {
@@ -430,8 +453,20 @@ impl WindowShape {
                 }
             });
         }
+        self.keep_live(words, 0);
         self.count_added(&mut Alone(words), added);
         fits
+    }
+
+    /// Notes the generations that keys were added in to the same table of another window.
+    fn use_as<W: Word>(&self, words: &mut [u64], table: &Table, theirs: &[W]) {
+        let theirs = Read(theirs);
+        let newest = self.newest(&theirs).unwrap_or_default();
+        for generation in self.with_counts(newest) {
+            if table.is_used(&theirs, generation) {
+                table.use_generation(&mut Alone(words), generation);
+            }
+        }
     }
 
     /// The share of all keys that are taken for present, as of the newest generation.
@@ -552,8 +587,11 @@ impl WindowShape {
     pub(crate) fn explain_at<W: Word>(&self, words: &[W], hash: Hash, at: Moment) -> Explanation {
         let cells = Read(words);
         let asked = self.asked(&cells, at);
+        let newest = self.newest(&cells).unwrap_or(asked.oldest);
         let looks = self.tables().map(|table| {
             let entry = table.entry(hash);
+            let is_table_asked = table.ring == self.newest_table().ring
+                || table.is_live(&cells, asked.oldest, newest);
             let place = |(bin, is_second): (u64, bool)| {
                 let own = table.lanes.value(entry.print, is_second);
                 let first = table.bin(bin);
@@ -564,9 +602,10 @@ impl WindowShape {
                 });
                 let slot = |(nth, (word, shift)): (usize, (u64, u32))| {
                     let value = table.lanes.value_at(word, shift);
-                    let is_asked = epoch.is_some_and(|epoch| {
-                        table.lanes.generation(word, shift, epoch) >= asked.oldest
-                    });
+                    let is_asked = is_table_asked
+                        && epoch.is_some_and(|epoch| {
+                            table.lanes.generation(word, shift, epoch) >= asked.oldest
+                        });
                     let stands_for_all = value == table.lanes.full();
                     explain::Slot {
                         at: bin * u64::from(table.slots_of_bin()) + nth as u64,

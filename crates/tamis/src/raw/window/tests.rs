@@ -1,6 +1,6 @@
 //! How keys come must not matter: bursts, peaks, pauses, and more than planned.
 
-use super::cells::Alone;
+use super::cells::{Alone, Read};
 use super::shape::{Entry, Renewal, Span, WindowOptions, WindowShape};
 use super::table::{Clock, Told};
 use crate::hash::Hash;
@@ -207,6 +207,33 @@ fn full_next_to_others_is_never_a_false_no() {
     // It recovers when these keys are forgotten.
     let later = at(4_000 + 2 * SPAN);
     assert!(!(0..keys).any(|i| seen.contains_hash_at(Hash::from(i), later)));
+}
+
+/// Slots that stand for all keys are not counted: their table is asked all the same.
+#[test]
+fn a_window_that_was_full_and_grows_then_is_never_a_false_no() {
+    let mut seen = window(200, 0.01);
+    let late = at(SPAN / 8 * 7);
+    let is_full = |seen: &Window| seen.shape().has_full_bins(&Read(seen.words()));
+    let mut others = (1 << 40..).map(Hash::from);
+    while !is_full(&seen) {
+        seen.insert_hash_at(others.next().unwrap(), at(0));
+    }
+    // A key for which there is no slot.
+    let has_none = |key: &Hash| {
+        let copy = Window::from_bytes(&seen.to_bytes()).unwrap();
+        copy.insert_hash_at(*key, late) && copy.added() == seen.added()
+    };
+    let key = (0..1_000u64).map(Hash::from).find(has_none).unwrap();
+    assert!(seen.insert_hash_at(key, late));
+    while seen.shape().table_count() == 1 {
+        seen.insert_hash_mut_at(others.next().unwrap(), at(0));
+    }
+    for later in [late, at(SPAN + SPAN / 4)] {
+        let mut found = [false];
+        seen.contains_hashes_at(&[key], later, &mut found);
+        assert!(found[0] && seen.contains_hash_at(key, later));
+    }
 }
 
 #[test]

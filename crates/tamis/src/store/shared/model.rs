@@ -23,7 +23,7 @@ fn half_a_mark_is_not_that_of_another_boot() {
     loom::model(|| {
         let encoded = header().encode();
         let words = encoded.as_chunks().0.iter().copied();
-        let words = words.map(|word| AtomicU64::new(u64::from_ne_bytes(word)));
+        let words = words.map(|word| AtomicU64::new(u64::from_le_bytes(word)));
         let words: Arc<Vec<AtomicU64>> = Arc::new(words.collect());
         let writer = loom::thread::spawn({
             let words = words.clone();

@@ -1,0 +1,91 @@
+# What ./test compiles, each once and for all who use it. Sourced by it.
+
+# What is compiled once, and not debugged, needs neither.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+# An extension module takes Python's functions from whoever loads it.
+export PYO3_BUILD_EXTENSION_MODULE=1
+# Every workspace is compiled there, so that what several of them need is compiled once.
+CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+export CARGO_TARGET_DIR
+# A linker that takes half the time, where there is one.
+if command -v mold >/dev/null; then
+    host=$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)
+    export "CARGO_TARGET_${host}_RUSTFLAGS=-Clink-arg=-fuse-ld=mold"
+fi
+
+# The workspace, and of the command everything, not only what its small build has. One set of features: each other
+# one would compile the library again.
+everything="--workspace --features tamis-cli/full"
+
+# The command, and what tests other than Rust's load.
+export TAMIS=$CARGO_TARGET_DIR/debug/tamis TAMIS_CAPI=$CARGO_TARGET_DIR/debug
+
+lint() {
+    cargo clippy --quiet $everything --all-targets -- -D warnings
+}
+
+# All test programs, and with them the command and the extensions.
+programs_of_tests() {
+    cargo test --quiet $everything --no-run && cargo build --quiet $everything
+}
+
+# The Python package as users get it: a wheel, in an environment that has no Rust. It is put around the extension
+# that the workspace has compiled: maturin would compile all that it depends on once more, with fewer features.
+python_package() {
+    local dist=$PWD/target/python-dist tree=$PWD/target/wheel-tree tools=$PWD/target/venv/bin tag
+    environment venv &&
+        rm -rf "$tree" "$dist" && mkdir -p "$tree" "$dist" target/no-rust &&
+        cp -r crates/tamis-python/python/* "$tree" &&
+        cp "$CARGO_TARGET_DIR/debug/lib_tamis.so" "$tree/tamis/_tamis.abi3.so" &&
+        (cd crates/tamis-python && "$tools/maturin" pep517 write-dist-info --metadata-directory "$tree") >/dev/null 2>&1 &&
+        tag=$(sed -n 's/^Tag: //p' "$tree"/*.dist-info/WHEEL) &&
+        (cd "$tree" && find . -type f -printf '%P,,\n' >"$dist/RECORD" && mv "$dist/RECORD" ./*.dist-info &&
+            python3 -m zipfile -c "$dist/$(basename ./*.dist-info .dist-info)-$tag.whl" ./*) || return 1
+    printf '#!/bin/sh\necho "$0: there is no Rust here" >&2\nexit 127\n' | tee target/no-rust/cargo >target/no-rust/rustc
+    chmod +x target/no-rust/*
+    wheel_into venv
+}
+
+wheel_into() { # wheel_into ENVIRONMENT
+    environment "$1" && PATH=$PWD/target/no-rust:$PATH flock "target/$1/installed.txt" "target/$1/bin/pip" install --quiet \
+        --disable-pip-version-check --force-reinstall --no-deps target/python-dist/*.whl
+}
+
+# What PyPI would get: for every Linux since 2014 and every CPython since 3.9.
+python_release_package() {
+    local dist=$PWD/target/python-release
+    environment venv-all && rm -rf "$dist" || return 1
+    PATH=$PWD/target/venv-all/bin:$PATH maturin build --quiet --release --zig --compatibility manylinux2014 \
+        --manifest-path crates/tamis-python/Cargo.toml --out "$dist" &&
+        # Not by one command: that would take what is compiled already, whatever has changed since.
+        target/venv/bin/maturin sdist --quiet --manifest-path crates/tamis-python/Cargo.toml --out "$dist"
+}
+
+# The module, compiled as users would, and a client of its own.
+export TAMIS_MODULE=$CARGO_TARGET_DIR/release/libtamis_module.so
+module() {
+    libclang || return 1
+    local manifest=crates/tamis-module/Cargo.toml
+    cargo fmt --manifest-path $manifest -- --check &&
+        cargo clippy --quiet --manifest-path $manifest --all-targets -- -D warnings &&
+        cargo test --quiet --manifest-path $manifest --no-default-features &&
+        cargo build --quiet --manifest-path $manifest --no-default-features --example redis_rs &&
+        cargo build --quiet --manifest-path $manifest --release
+}
+
+sqlite_extension() {
+    local manifest=crates/tamis-sqlite/Cargo.toml
+    cargo fmt --manifest-path $manifest -- --check &&
+        cargo clippy --quiet --manifest-path $manifest -- -D warnings &&
+        cargo build --quiet --manifest-path $manifest
+}
+
+# The small command, the library without files, and what documentation there is.
+fewer_features() {
+    wasm_target && cargo clippy --quiet -p tamis-cli -p tamis-redis -- -D warnings &&
+        cargo check --quiet -p tamis --no-default-features --target wasm32-unknown-unknown
+}
+
+documentation() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --quiet $everything --no-deps
+}

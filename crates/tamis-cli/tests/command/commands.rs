@@ -1,0 +1,824 @@
+//! The command end to end: plan, create, add, check, info, verify, merge,
+//! export, import.
+
+use crate::common::{Sandbox, keys};
+use std::process::Stdio;
+
+#[test]
+fn a_filter_remembers_what_was_added() {
+    let dir = Sandbox::new();
+    dir.write("present", keys(0..5000));
+    dir.write("absent", keys(5000..10_000));
+    for kind in ["blocked", "bloom"] {
+        for hash in ["", "--seed 7", "--keyed"] {
+            dir.ok(&format!(
+                "create f.tamis -n 5000 --kind {kind} {hash} --force"
+            ));
+            let added = dir.ok("add f.tamis present");
+            assert!(added.err.contains("5,000 keys read"), "{}", added.err);
+            assert_eq!(dir.ok("check f.tamis present").text(), keys(0..5000));
+            let again = dir.run("check -v f.tamis present");
+            assert_eq!((again.code, again.text()), (1, ""));
+            // 1 % promised; 100 in 5000 would be twice that.
+            let wrong: u32 = dir
+                .run("check -c f.tamis absent")
+                .text()
+                .trim()
+                .parse()
+                .unwrap();
+            assert!(wrong < 100, "{kind} {hash}: {wrong} false yes");
+        }
+    }
+}
+
+#[test]
+fn check_is_like_grep() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100 -p 1e-9");
+    assert_eq!(dir.feed("add f.tamis", "apple\npear\n").code, 0);
+    let check = |flags: &str, input: &str| {
+        let ran = dir.feed(&format!("check {flags} f.tamis"), input);
+        (ran.code, ran.text().to_owned())
+    };
+    assert_eq!(
+        check("", "apple\nplum\npear\n"),
+        (0, "apple\npear\n".into())
+    );
+    assert_eq!(check("-v", "apple\nplum\npear\n"), (0, "plum\n".into()));
+    assert_eq!(check("-c", "apple\nplum\npear\n"), (0, "2\n".into()));
+    assert_eq!(check("-q", "apple\n"), (0, String::new()));
+    assert_eq!(check("-q", "plum\n"), (1, String::new()));
+    assert_eq!(check("-c", "plum\n"), (1, "0\n".into()));
+    assert_eq!(check("", ""), (1, String::new()));
+    let missing = dir.run("check nowhere.tamis");
+    assert_eq!(missing.code, 2);
+    assert!(
+        missing.err.contains("nowhere.tamis") && missing.err.contains("tamis create"),
+        "{}",
+        missing.err
+    );
+    let key = dir.run("check f.tamis apple");
+    assert_eq!(key.code, 2);
+    assert!(key.err.contains("echo KEY | tamis"), "{}", key.err);
+}
+
+#[test]
+fn keys_are_bytes_of_any_length() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 -p 1e-9");
+    let long = vec![b'x'; 10_000_000];
+    let mut input = b"\xff\xfe invalid \x80\nwith\0nul\ncrlf\r\n".to_vec();
+    input.extend_from_slice(&long);
+    input.extend_from_slice(b"\nno newline at the end");
+    assert_eq!(dir.feed("add f.tamis", &input).code, 0);
+    for key in [
+        &b"\xff\xfe invalid \x80"[..],
+        b"with\0nul",
+        b"crlf",
+        &long,
+        b"no newline at the end",
+    ] {
+        assert_eq!(dir.feed("check -q f.tamis", key).code, 0);
+        let mut with_crlf = key.to_vec();
+        with_crlf.extend_from_slice(b"\r\n");
+        assert_eq!(dir.feed("check -q f.tamis", with_crlf).code, 0);
+    }
+    assert_eq!(dir.feed("check -q f.tamis", &long[1..]).code, 1);
+    // NUL-separated, a line feed is part of the key.
+    assert_eq!(dir.feed("add -0 f.tamis", "two\nlines\0other\0").code, 0);
+    assert_eq!(
+        dir.feed("check -c -0 f.tamis", "two\nlines\0other").text(),
+        "2\n"
+    );
+    assert_eq!(dir.feed("check -q f.tamis", "two\n").code, 1);
+}
+
+#[test]
+fn keys_can_be_removed_and_counted() {
+    let dir = Sandbox::new();
+    for kind in ["counting", "cuckoo"] {
+        dir.ok(&format!(
+            "create f.tamis -n 1000 -p 1e-6 --kind {kind} --force"
+        ));
+        assert_eq!(dir.feed("add f.tamis", "a\nb\na\nc\n").code, 0);
+        let counted = dir.feed("count f.tamis", "a\nb\nx\n");
+        assert_eq!(
+            (counted.code, counted.text()),
+            (0, "2\ta\n1\tb\n0\tx\n"),
+            "{kind}"
+        );
+        assert_eq!(dir.feed("remove f.tamis", "a\nb\n").code, 0);
+        assert_eq!(dir.feed("check f.tamis", "a\nb\nc\n").text(), "a\nc\n");
+        let absent = dir.feed("remove --absent f.tamis", "a\nx\n");
+        assert_eq!((absent.code, absent.text()), (0, "x\n"));
+        assert_eq!(dir.feed("check f.tamis", "a\nb\nc\n").text(), "c\n");
+        assert_eq!(dir.feed("count f.tamis", "a\n").code, 1);
+        assert!(dir.ok("info f.tamis").text().contains(kind));
+    }
+    dir.ok("create f.tamis -n 1000 --force");
+    for line in ["remove f.tamis", "count f.tamis"] {
+        let ran = dir.feed(line, "a\n");
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains("blocked filters can't be"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_full_cuckoo_filter_refuses_and_stays() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 --kind cuckoo");
+    let before = dir.read("f.tamis");
+    dir.write("keys", keys(0..3000));
+    let ran = dir.run("add f.tamis keys");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("full") && ran.err.contains("% of its slots"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(dir.read("f.tamis"), before);
+}
+
+#[test]
+fn plan_recommends_by_need() {
+    let dir = Sandbox::new();
+    for (need, kind) in [
+        ("", "blocked"),
+        ("--delete", "cuckoo"),
+        ("--grow", "growing"),
+        ("--finished", "fuse"),
+    ] {
+        let ran = dir.ok(&format!("plan -n 10M -p 0.001 {need}"));
+        assert!(
+            ran.text().contains(&format!("Pick {kind}")),
+            "{need}: {}",
+            ran.text()
+        );
+    }
+    assert_eq!(dir.run("plan -n 10M --delete --grow").code, 2);
+}
+
+#[test]
+fn a_growing_filter_takes_any_number() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 -p 1e-4 --kind growing");
+    dir.write("keys", keys(0..50_000));
+    let ran = dir.ok("add f.tamis keys");
+    assert!(!ran.err.contains("warning"), "{}", ran.err);
+    assert_eq!(dir.ok("check -c f.tamis keys").text(), "50000\n");
+    assert!(dir.ok("info f.tamis").text().contains("layers"));
+    assert!(dir.ok("verify f.tamis").text().contains("valid"));
+}
+
+#[test]
+fn add_tells_what_was_new() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000 -p 1e-9");
+    let ran = dir.feed("add --new f.tamis", "a\nb\na\nc\n");
+    assert_eq!((ran.code, ran.text()), (0, "a\nb\nc\n"));
+    let again = dir.feed("add --new f.tamis", "c\nd\n");
+    assert_eq!((again.code, again.text()), (0, "d\n"));
+    let nothing = dir.feed("add f.tamis", "a\n");
+    assert_eq!((nothing.code, nothing.text()), (0, ""));
+    assert!(nothing.err.contains("1 key read, 0 new"), "{}", nothing.err);
+}
+
+#[test]
+fn add_in_place_gives_the_same_filter() {
+    let dir = Sandbox::new();
+    dir.write("keys", keys(0..3000));
+    dir.ok("create a.tamis -n 3000");
+    dir.ok("create b.tamis -n 3000");
+    dir.ok("add a.tamis keys");
+    dir.ok("add --shared b.tamis keys");
+    assert_eq!(dir.ok("info a.tamis").text(), dir.ok("info b.tamis").text());
+    assert_eq!(dir.read("a.tamis")[128..], dir.read("b.tamis")[128..]);
+    // It is small, so it is sealed as a save would.
+    assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
+    // A large one has no checksum until it is sealed.
+    dir.ok("create c.tamis -n 20M");
+    dir.ok("add --shared c.tamis keys");
+    assert!(dir.ok("info c.tamis").text().contains("not sealed"));
+    assert!(dir.ok("verify c.tamis").text().contains("--seal"));
+    let sealed = dir.ok("verify --seal c.tamis");
+    assert!(sealed.text().contains("checksums: valid"));
+    assert!(!dir.ok("info c.tamis").text().contains("not sealed"));
+}
+
+#[test]
+fn damage_is_noticed_by_every_command() {
+    let dir = Sandbox::new();
+    dir.write("keys", keys(0..3000));
+    dir.ok("create f.tamis -n 3000 --kind counting");
+    dir.ok("add f.tamis keys");
+    let mut bytes = dir.read("f.tamis");
+    bytes[1024..1088].fill(0);
+    dir.write("f.tamis", &bytes);
+    for line in [
+        "check f.tamis keys",
+        "count f.tamis keys",
+        "info f.tamis",
+        "verify f.tamis",
+        "add f.tamis keys",
+        "add --shared f.tamis keys",
+        "remove f.tamis keys",
+        "dedup --filter f.tamis keys",
+        "export f.tamis",
+        "copy f.tamis g.tamis",
+        "merge --union -o g.tamis f.tamis f.tamis",
+        "verify --seal f.tamis",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("checksum"), "{line}: {}", ran.err);
+    }
+    assert_eq!(dir.read("f.tamis"), bytes);
+    assert_eq!(dir.run("check -q --no-verify f.tamis keys").code, 0);
+    dir.ok("info --no-verify f.tamis");
+}
+
+#[test]
+fn overfilling_warns_and_says_the_rate() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100");
+    dir.write("keys", keys(0..1000));
+    let ran = dir.ok("add f.tamis keys");
+    assert!(
+        ran.err.contains("made for 100") && ran.err.contains("rate is now"),
+        "{}",
+        ran.err
+    );
+    let info = dir.ok("info f.tamis");
+    assert!(
+        info.err.contains("warning") && info.text().contains("blocked"),
+        "{}",
+        info.err
+    );
+    let json: serde_json::Value =
+        serde_json::from_slice(&dir.ok("info --json f.tamis").out).unwrap();
+    assert_eq!(json["over_capacity"], true);
+    assert!(json["rate_now"].as_f64().unwrap() > 0.2);
+}
+
+#[test]
+fn nothing_is_overwritten_silently() {
+    let dir = Sandbox::new();
+    dir.ok("create a.tamis -n 100");
+    dir.ok("create b.tamis -n 100");
+    dir.write("text", dir.ok("export a.tamis").out);
+    let before = dir.read("b.tamis");
+    for line in [
+        "create b.tamis -n 5",
+        "merge --union -o b.tamis a.tamis a.tamis",
+        "import b.tamis text",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(
+            ran.err.contains("b.tamis already exists") && ran.err.contains("--force"),
+            "{}",
+            ran.err
+        );
+        assert_eq!(dir.read("b.tamis"), before);
+    }
+    for line in [
+        "create b.tamis -n 5 --force",
+        "merge --union -o b.tamis a.tamis a.tamis --force",
+        "import b.tamis text --force",
+    ] {
+        dir.ok(line);
+    }
+    assert_eq!(dir.list(), ["a.tamis", "b.tamis", "text"], "litter");
+}
+
+#[test]
+fn merge_combines_and_refuses_the_unlike() {
+    let dir = Sandbox::new();
+    for (name, range) in [("a", 0..600), ("b", 400..1000)] {
+        dir.ok(&format!("create {name}.tamis -n 1000 -p 1e-9"));
+        dir.write(name, keys(range));
+        dir.ok(&format!("add {name}.tamis {name}"));
+    }
+    dir.write("all", keys(0..1000));
+    dir.ok("merge --union -o u.tamis a.tamis b.tamis");
+    assert_eq!(dir.ok("check -c u.tamis all").text(), "1000\n");
+    assert!(
+        dir.ok("info u.tamis").text().contains("about"),
+        "an estimate must say so"
+    );
+    dir.ok("merge --intersect -o i.tamis a.tamis b.tamis");
+    assert_eq!(dir.ok("check i.tamis all").text(), keys(400..600));
+
+    dir.ok("create other.tamis -n 1000 -p 1e-9 --seed 5");
+    let ran = dir.run("merge --union -o x.tamis a.tamis other.tamis");
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("the seed is 0 in one and 5 in the other"),
+        "{}",
+        ran.err
+    );
+    assert!(!dir.path("x.tamis").exists());
+}
+
+#[test]
+fn export_and_import_are_inverse() {
+    let dir = Sandbox::new();
+    dir.ok("create a.tamis -n 100");
+    assert_eq!(dir.feed("add a.tamis", "key\n").code, 0);
+    let text = dir.ok("export a.tamis").out;
+    assert_eq!(dir.feed("import b.tamis", &text).code, 0);
+    assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
+    let ran = dir.feed("import c.tamis", "no base64 at all!");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("base64"), "{}", ran.err);
+}
+
+#[test]
+fn a_secret_may_be_kept_apart() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100 --key-file secret");
+    assert_eq!(dir.feed("add --key-file secret f.tamis", "key\n").code, 0);
+    assert_eq!(
+        dir.feed("check -q --key-file secret f.tamis", "key\n").code,
+        0
+    );
+    let without = dir.feed("check -q f.tamis", "key\n");
+    assert_eq!(without.code, 2);
+    assert!(without.err.contains("--key-file"), "{}", without.err);
+    dir.write("other", "00112233445566778899aabbccddeeff\n");
+    assert_eq!(
+        dir.feed("check -q --key-file other f.tamis", "key\n").code,
+        2
+    );
+    dir.write("broken", "xyz");
+    assert!(
+        dir.run("info --key-file broken f.tamis")
+            .err
+            .contains("32 hexadecimal digits")
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(dir.path("secret"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o077, 0, "others can read the secret");
+    }
+}
+
+#[test]
+fn verify_finds_damage() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 1000");
+    dir.write("keys", keys(0..1000));
+    dir.ok("add f.tamis keys");
+    let sound = dir.ok("verify f.tamis");
+    assert!(
+        sound.text().contains("valid") && sound.text().contains("measured"),
+        "{}",
+        sound.text()
+    );
+    let mut bytes = dir.read("f.tamis");
+    bytes[500] ^= 1;
+    dir.write("f.tamis", &bytes);
+    let damaged = dir.run("verify f.tamis");
+    assert_eq!(damaged.code, 2);
+    assert!(
+        damaged.err.contains("body checksum: expected"),
+        "{}",
+        damaged.err
+    );
+    dir.write("f.tamis", &bytes[..300]);
+    let short = dir.run("check f.tamis keys");
+    assert_eq!(short.code, 2);
+    assert!(
+        short.err.contains("file length") && short.err.contains("300 bytes"),
+        "{}",
+        short.err
+    );
+    dir.write("f.tamis", "something else entirely, long enough to hold a header, if only it were one: it goes on and on for more than one hundred and twenty-eight bytes");
+    assert!(dir.run("info f.tamis").err.contains("is text"));
+}
+
+#[test]
+fn plan_tells_the_known_numbers() {
+    let dir = Sandbox::new();
+    let json =
+        |line: &str| -> serde_json::Value { serde_json::from_slice(&dir.ok(line).out).unwrap() };
+    let plans = json("plan -n 1M -p 0.01 --json");
+    let bloom = plans
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["kind"] == "bloom")
+        .unwrap();
+    assert_eq!(bloom["hashes"], 7);
+    assert_eq!(
+        (bloom["bits_per_key"].as_f64().unwrap() * 1e6).round(),
+        9_585_058.0
+    );
+    let text = dir.ok("plan -n 1e6 -p 1%").out;
+    assert!(String::from_utf8(text).unwrap().contains("Pick blocked"));
+    let table = dir.ok("plan --table");
+    for cell in [
+        "2.67e-5", "9.84e-6", "2.33e-6", "8.89e-7", "2.10e-7", "8.89e-5",
+    ] {
+        assert!(table.text().contains(cell), "{cell}");
+    }
+    // Few keys: a filter is not the answer, and says so.
+    assert!(dir.ok("plan -n 1000").text().contains("hash set"));
+    for line in [
+        "plan",
+        "plan -n 0",
+        "plan -n 10 -p 2",
+        "plan -n 10k -p 0.1 --size 1kB",
+        "plan -p 0.1",
+        "plan -n 1e30",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(!ran.err.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100k");
+    dir.write("keys", keys(0..200_000));
+    dir.ok("add f.tamis keys");
+    for line in ["check f.tamis keys", "plan --table", "export f.tamis"] {
+        let mut child = dir
+            .command(line)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert!(
+            !String::from_utf8_lossy(&output.stderr).contains("rror"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn an_unreadable_input_is_named_and_the_rest_is_done() {
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100");
+    dir.write("good", "a\nb\n");
+    let ran = dir.run("add f.tamis missing good");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("missing"), "{}", ran.err);
+    assert_eq!(dir.ok("check -c f.tamis good").text(), "2\n");
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    if !std::path::Path::new("/dev/full").exists() {
+        return;
+    }
+    let dir = Sandbox::new();
+    dir.ok("create f.tamis -n 100");
+    let before = dir.read("f.tamis");
+    dir.write("keys", keys(0..50));
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let output = dir
+        .command("add --new f.tamis keys")
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("writing the output"));
+    // What was not printed as new is not remembered as seen.
+    assert_eq!(dir.read("f.tamis"), before);
+}
+
+#[test]
+fn help_is_there_for_everything() {
+    let dir = Sandbox::new();
+    let help = dir.ok("--help");
+    for command in [
+        "dedup", "plan", "create", "build", "add", "check", "remove", "count", "info", "verify",
+        "merge", "export", "import",
+    ] {
+        assert!(help.text().contains(command));
+        assert!(dir.ok(&format!("{command} -h")).text().contains("Usage"));
+        let words = |line: &str| dir.ok(line).text().split_whitespace().count();
+        // The short one ends with where the long one is.
+        let (long, short) = (format!("{command} --help"), format!("{command} -h"));
+        assert!(words(&long) + 4 >= words(&short), "{command}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_filter_is_named_however_short_its_name() {
+    let dir = Sandbox::new();
+    dir.write("f", "hello");
+    for line in ["check f", "info f", "copy f g.tamis", "export f"] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(
+            ran.err.starts_with("tamis: f is text (5 B), not a filter"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+}
+
+/// A counting filter becomes the blocked filter that its keys would have built.
+#[test]
+fn copy_as_blocked() {
+    let dir = Sandbox::new();
+    dir.ok("create counting.tamis -n 1000 -p 0.01 --kind counting");
+    dir.ok("create blocked.tamis -n 1000 -p 0.01 --kind blocked");
+    assert_eq!(dir.feed("add counting.tamis", "apple\npear\nfig\n").code, 0);
+    assert_eq!(dir.feed("remove counting.tamis", "pear\n").code, 0);
+    assert_eq!(dir.feed("add blocked.tamis", "apple\nfig\n").code, 0);
+    dir.ok("copy counting.tamis handed-out.tamis --as blocked");
+    assert_eq!(dir.read("handed-out.tamis"), dir.read("blocked.tamis"));
+    let refused = dir.run("copy blocked.tamis other.tamis --as blocked");
+    assert_eq!(refused.code, 2);
+    assert!(
+        refused.err.contains("only a counting filter"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn create_lists_the_kinds_that_it_makes() {
+    let dir = Sandbox::new();
+    let (short, long) = (dir.ok("create -h"), dir.ok("create --help"));
+    let refused = dir.run("create f.tamis -n 10 --kind nonsense");
+    assert_eq!(refused.code, 2);
+    for kind in ["blocked", "bloom", "counting", "cuckoo", "growing"] {
+        for text in [short.text(), long.text(), &refused.err] {
+            assert!(text.contains(kind), "{kind}: {text}");
+        }
+        assert!(long.text().contains(&format!("  {kind}  ")), "{kind}");
+        dir.ok(&format!("create {kind}.tamis -n 10 --kind {kind}"));
+    }
+}
+
+#[test]
+fn plan_shows_bits_and_hashes() {
+    let dir = Sandbox::new();
+    let numbers = |line: &str| -> serde_json::Value {
+        serde_json::from_str(dir.ok(&format!("plan {line} --json")).text()).unwrap()
+    };
+    for line in ["-n 1M -p 0.01", "-n 5M --size 4MiB", "-p 1e-5 --size 3MB"] {
+        let printed = dir.ok(&format!("plan {line}"));
+        let plans = numbers(line);
+        let served = |plan: &&serde_json::Value| plan["left_out"].is_null();
+        for plan in plans.as_array().unwrap().iter().filter(served) {
+            let kind = plan["kind"].as_str().unwrap();
+            let row = printed.text().lines().find(|row| row.starts_with(kind));
+            let row = row.unwrap().replace(',', "");
+            let bits = plan["bits"].as_u64().unwrap();
+            let k = match plan["fingerprint_bits"].as_u64() {
+                Some(bits) => format!("{bits}-bit"),
+                None => plan["hashes"].to_string(),
+            };
+            assert!(row.contains(&format!("{bits} ")), "{row}");
+            assert!(row.split_whitespace().any(|cell| cell == k), "{k}: {row}");
+            assert!(bits <= plan["bytes"].as_u64().unwrap() * 8);
+            let fingerprints = ["fuse", "ribbon", "cuckoo"].contains(&kind);
+            assert_eq!(plan["fingerprint_bits"].is_number(), fingerprints, "{kind}");
+        }
+    }
+    // They are those of the filter that is then made.
+    dir.ok("create f.tamis -n 1M -p 0.01 --kind bloom");
+    let info: serde_json::Value =
+        serde_json::from_str(dir.ok("info --json f.tamis").text()).unwrap();
+    let plans = numbers("-n 1M -p 0.01");
+    let bloom = plans.as_array().unwrap().iter();
+    let bloom = { bloom }.find(|plan| plan["kind"] == "bloom").unwrap();
+    assert_eq!(bloom["bits"], info["shape"]["bits"]);
+    assert_eq!(bloom["hashes"], info["shape"]["hashes"]);
+}
+
+#[test]
+fn one_is_counted_as_one() {
+    let dir = Sandbox::new();
+    dir.write("one", "key\n");
+    dir.write("twice", "key\nkey\n");
+    for (line, says) in [
+        (
+            "create f.tamis -n 1 --kind counting",
+            "counting for 1 key at a rate",
+        ),
+        ("add f.tamis one", "f.tamis: 1 key read, 1 new"),
+        (
+            "add --csv 2 --no-header f.tamis one",
+            "1 record without such a key",
+        ),
+        ("remove f.tamis one", "f.tamis: 1 key read, 1 removed"),
+        ("build b.tamis one", "b.tamis: fuse of 1 key at a rate"),
+        (
+            "build t.tamis twice",
+            "t.tamis: fuse of 1 key (1 record repeated a key) at",
+        ),
+        (
+            "build --format dcso d.bloom twice --keys utf8",
+            "for 1 key, ",
+        ),
+        (
+            "index -o ix one",
+            "ix: 1 file, 1 new or changed, 0 gone; 1 key, ",
+        ),
+    ] {
+        let ran = dir.ok(line);
+        assert!(ran.err.contains(says), "{line}: {}", ran.err);
+    }
+    let info = dir.ok("info f.tamis");
+    assert!(info.text().contains("1 key\n"), "{}", info.text());
+    dir.ok("create g.tamis -n 1 --kind counting");
+    let merged = dir.ok("merge --union -o m.tamis g.tamis g.tamis --force");
+    assert!(merged.err.contains("about 0 keys"), "{}", merged.err);
+}
+
+/// The lower the rate, the more a key costs the server.
+#[test]
+fn plan_tells_what_a_key_costs_in_redis() {
+    let dir = Sandbox::new();
+    let bytes = |rate: &str| {
+        let printed = dir.ok(&format!("plan -n 1M -p {rate} --redis --json"));
+        let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
+        assert_eq!(rows[0]["kind"], "blocked");
+        let sadd = rows[0]["server_time_in_sadd"].as_f64().unwrap();
+        assert!(sadd < rows[0]["server_time_in_sadd_with_aof"].as_f64().unwrap());
+        rows[0]["aof_bytes_per_new_key"].as_f64().unwrap()
+    };
+    assert_eq!((bytes("0.01"), bytes("1e-6")), (159.0, 309.0));
+    assert!(dir.ok("plan -n 1M --redis").text().contains("AOF bytes"));
+    // Strings keep no filter of so low a rate, and say so; a module does.
+    let low = dir.ok("plan -n 1M -p 1e-12 --redis");
+    let row = |way: &str| low.text().lines().find(|line| line.starts_with(way));
+    assert!(row("strings").unwrap().contains("at least 1e-9"));
+    assert!(row("module").unwrap().contains("7.94 MB"));
+    assert_eq!(dir.run("plan -n 0 --redis").code, 2);
+}
+
+/// A kind that can't have the numbers says why, to people and to programs.
+#[test]
+fn plan_says_why_a_kind_is_missing() {
+    let dir = Sandbox::new();
+    let line = "plan -n 1M -p 1e-15";
+    let text = dir.ok(line);
+    let rows: serde_json::Value =
+        serde_json::from_str(dir.ok(&format!("{line} --json")).text()).unwrap();
+    let rows = rows.as_array().unwrap();
+    for (kind, why) in [
+        ("fuse", "at least 2^-32"),
+        ("ribbon", "at least 2^-32"),
+        ("cuckoo", "at least 1e-9"),
+    ] {
+        let row = text.text().lines().find(|row| row.starts_with(kind));
+        assert!(row.unwrap().contains(why), "{}", text.text());
+        let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
+        assert!(row["left_out"].as_str().unwrap().contains(why), "{row}");
+    }
+    let served = |row: &&serde_json::Value| row["left_out"].is_null();
+    assert_eq!((rows.len(), rows.iter().filter(served).count()), (7, 4));
+    // With all three numbers the size is a limit.
+    let text = dir.ok("plan -n 1M -p 1% --size 1MB");
+    assert!(
+        text.text()
+            .contains("blocked   takes 1.24 MB at this rate, more than 1.00 MB")
+    );
+    assert!(
+        text.text().contains("Pick fuse: of finished lists only"),
+        "{}",
+        text.text()
+    );
+    let none = dir.run("plan -n 1M -p 1% --size 100kB");
+    assert_eq!(none.code, 2);
+    assert!(
+        none.err
+            .contains("no kind can do it: blocked takes 1.24 MB"),
+        "{}",
+        none.err
+    );
+}
+
+/// Names and keys that would command a terminal are shown, not obeyed; records are printed as they are.
+#[cfg(unix)]
+#[test]
+fn no_name_commands_a_terminal() {
+    let dir = Sandbox::new();
+    let name = "a\u{1b}[31mb\u{9b}2J\u{202e}c\rd";
+    let shown = r"a\u001b[31mb\u009b2J\u202ec\rd";
+    let powerless = |text: &str| !text.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\r']);
+    let run = |words: &[&str], input: &str| {
+        let mut command = dir.command("");
+        command.args(words);
+        let ran = dir.feed_to(command, input);
+        assert!(powerless(&ran.err), "{words:?}: {:?}", ran.err);
+        ran
+    };
+    // Of files: missing, made, described, there already.
+    for words in [
+        &["dedup", name][..],
+        &["check", name],
+        &["info", name],
+        &["serve", name],
+        &["index", "-o", "ix", name],
+        &["grep", name, "key"],
+        &["dedup", "--filter", "f", "-n", name],
+    ] {
+        let ran = run(words, "");
+        assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
+        // clap takes the one sequence out that it knows.
+        let quoted = ran.err.contains(shown) || ran.err.contains(r"b\u009b2J\u202ec\rd");
+        assert!(quoted, "{words:?}: {}", ran.err);
+    }
+    assert_eq!(run(&["create", name, "-n", "100"], "").code, 0);
+    assert!(run(&["create", name, "-n", "100"], "").err.contains(shown));
+    assert!(run(&["add", name], "key\n").err.contains(shown));
+    // Of columns.
+    let ran = run(&["dedup", "--csv", name], "x,y\n1,2\n");
+    assert!(ran.err.contains(shown), "{}", ran.err);
+    // Tables are for people, too; JSON stays JSON.
+    std::fs::create_dir(dir.path("logs")).unwrap();
+    dir.write(&format!("logs/{name}"), "one two\n");
+    assert_eq!(run(&["index", "-q", "-o", "ix", "logs"], "").code, 0);
+    let info = run(&["info", "ix"], "");
+    assert!(powerless(info.text()), "{}", info.text());
+    let json = run(&["info", "--json", name], "");
+    serde_json::from_slice::<serde_json::Value>(&json.out).unwrap();
+    // What is printed for programs is what was asked for.
+    assert!(run(&["which", "ix", "two"], "").text().contains(name));
+    let record = format!("{name}\n");
+    assert_eq!(run(&["dedup", "-q"], &record).text(), record);
+}
+
+/// Every text says what to do.
+#[test]
+fn messages_say_what_to_do() {
+    let dir = Sandbox::new();
+    dir.write("nothing", "");
+    dir.write("in", "x\n");
+    for (line, expected) in [
+        ("plan -n 10 -p 1e-300", "got 1e-300"),
+        (
+            "plan -n 0 -p 0.1",
+            "number of keys: expected at least 1, got 0",
+        ),
+        ("plan -n 10X -p 0.1", "(units K, M, G, T), got '10X'"),
+        ("plan -n 1,5 -p 0.1", "expected a number, got '1,5'"),
+        ("check nowhere/f.tamis in", "there is no folder nowhere"),
+        ("create new.tamis", "say how many keys to expect: -n N"),
+        ("create new.tamis --bits 16", "--bits needs --kind bloom"),
+        (
+            "check --format bitmap --hash java-spread:1 --bits 8 --keys utf16 nothing in",
+            "expected a string of bits, got an empty file",
+        ),
+        ("check f.tamis in", "hint: `tamis create` creates a filter"),
+        ("which -i ix key", "whatever their case"),
+        (
+            "dedup --colour in",
+            "`tamis dedup --help` lists the options",
+        ),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(ran.err.contains(expected), "{line}: {}", ran.err);
+        assert!(!ran.err.contains("as a value"), "{line}: {}", ran.err);
+        assert!(ran.err.lines().all(|line| line.len() < 200), "{}", ran.err);
+    }
+    let help = dir.ok("grep -h").text().to_owned();
+    assert!(help.contains("Usage: tamis grep") && help.contains("--no-filename"));
+    let all = dir.ok("--help").text().to_owned();
+    for group in [
+        "Every day:",
+        "Finished lists",
+        "Filters in Redis:",
+        "Tools:",
+    ] {
+        assert!(all.contains(group), "{all}");
+    }
+    let plan = |n| dir.ok(&format!("plan -p 0.01 -n {n}")).text().to_owned();
+    assert_eq!(plan("10,000,000"), plan("10M"));
+    // Nothing was read, so there is nothing to sum up.
+    for line in ["dedup missing", "dedup --filter f missing"] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2);
+        assert!(!ran.err.contains("records"), "{}", ran.err);
+    }
+    assert!(dir.ok("dedup in").err.contains("\nfilter "));
+    // Records without a key that are the same are one.
+    let ran = dir.feed("dedup --jsonl /id", "\n\n{\"id\": 1}\n");
+    assert_eq!(ran.text(), "\n{\"id\": 1}\n");
+    assert!(
+        ran.err.contains("the whole record was the key"),
+        "{}",
+        ran.err
+    );
+}

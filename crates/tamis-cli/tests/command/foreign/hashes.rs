@@ -1,0 +1,93 @@
+//! Filters whose files don't say how their keys were hashed.
+
+use super::{fails, lines, sample_path, samples::words};
+use crate::common::Sandbox;
+
+/// The two texts that an article on pybloomfiltermmap of 2010 prints.
+#[test]
+fn texts_of_2010_are_read_by_themselves() {
+    for (name, keys, shape) in [
+        ("mike", "MIKE\n", "2,411 bits, 17 hashes"),
+        (
+            "fruit",
+            "apple\nbanana\norange\npear\n",
+            "95,850,589 bits, 7 hashes",
+        ),
+    ] {
+        let sandbox = Sandbox::new();
+        let text = sample_path(&format!("pybloomfilter/2010_{name}.base64"));
+        std::fs::copy(text, sandbox.path("text")).unwrap();
+        sandbox.ok("copy text copied.bloom");
+        sandbox.ok("import imported.bloom text");
+        assert_eq!(sandbox.read("copied.bloom"), sandbox.read("imported.bloom"));
+        assert!(sandbox.read("copied.bloom").starts_with(b"MBITARRAY"));
+        for file in ["text", "copied.bloom", "imported.bloom"] {
+            let asked = sandbox.feed(&format!("check {file}"), keys);
+            assert_eq!((asked.text(), &*asked.err), (keys, ""), "{file}");
+            let others: Vec<String> = (0..10_000).map(|i| format!("other{i}")).collect();
+            let none = sandbox.feed(&format!("check {file}"), lines(&others));
+            assert_eq!((none.code, none.text()), (1, ""), "{file}");
+            let info = sandbox.ok(&format!("info {file}"));
+            for said in [shape, "hashed by      djb\n", "keys are       utf8\n"] {
+                assert!(info.text().contains(said), "{said}: {}", info.text());
+            }
+            assert_eq!(info.err, "");
+        }
+        // A file takes keys, a text does not.
+        sandbox.feed("add copied.bloom", "new\n");
+        assert_eq!(sandbox.feed("check copied.bloom", "new\n").text(), "new\n");
+        fails(
+            &sandbox.feed("add text", "new\n"),
+            &["packed", "tamis copy"],
+        );
+        fails(&sandbox.run("import text.tamis text"), &["pybloomfilter"]);
+        fails(
+            &sandbox.run("import imported.bloom text"),
+            &["already exists"],
+        );
+        // What the header says is not to be overruled, nor is a number text.
+        let wrong = sandbox.feed("check --hash sha512 text", keys);
+        fails(&wrong, &["expected djb"]);
+        let number = sandbox.feed("check --keys python-number text", "1\n");
+        fails(&number, &["python-number", "utf8"]);
+    }
+}
+
+/// Where a file leaves open how its keys were hashed, that is said, and whoever
+/// names the hash gets every key.
+#[test]
+fn old_hashes_are_named_or_doubted() {
+    for (file, hash, is_sure) in [
+        ("0.1.10_djb", "djb", true),
+        ("0.2.0_djb", "djb", true),
+        ("0.3.2_superfast", "superfast", false),
+        ("0.3.11_sha512", "sha512", false),
+        ("0.3.14_murmur32", "murmur32", false),
+    ] {
+        let sandbox = super::with_sample(&format!("pybloomfilter/pbfm_{file}.bloom"));
+        let keys = lines(&words());
+        let line = format!("check --keys utf8 --hash {hash} f");
+        let named = sandbox.feed(&line, keys.clone());
+        assert_eq!((named.text(), &*named.err), (&*keys, ""), "{file}");
+        let alone = sandbox.feed("check --keys utf8 f", keys.clone());
+        if is_sure {
+            assert_eq!((alone.text(), &*alone.err), (&*keys, ""), "{file}");
+            continue;
+        }
+        for said in ["does not say how its keys were hashed", hash, "--hash"] {
+            assert!(alone.err.contains(said), "{file}: {}", alone.err);
+        }
+        let info = sandbox.ok("info --json f");
+        assert!(info.text().contains("\"hash\"\n  ]"), "{}", info.text());
+    }
+    let sandbox = super::with_sample("guava/guava_bytes_n1000_p01_key0-499.mitz64.bin");
+    fails(
+        &sandbox.feed("check --keys utf8 --hash djb f", "key1\n"),
+        &["guava", "only pybloomfilter"],
+    );
+    sandbox.ok("create -n 10 g.tamis");
+    fails(
+        &sandbox.feed("check --hash djb g.tamis", "key1\n"),
+        &["--hash is for other systems' filters"],
+    );
+}

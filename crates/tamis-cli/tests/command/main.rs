@@ -1,0 +1,30 @@
+//! The command, run as people run it, in a folder of its own.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod random;
+#[path = "../../../tamis-redis/tests/common/mod.rs"]
+#[allow(dead_code, unused_imports)] // the tests of Redis use the rest
+mod servers;
+
+#[cfg(unix)]
+mod bar;
+mod build;
+mod check;
+mod commands;
+mod compare;
+mod dedup;
+mod explain;
+mod foreign;
+mod grep;
+mod index;
+#[cfg(unix)]
+mod inputs;
+#[cfg(unix)]
+mod installing;
+mod key_rules;
+#[cfg(unix)]
+mod outputs;
+mod refusals;
+mod secrets;
+mod windows;

@@ -1,0 +1,675 @@
+//! Outputs and files are never destroyed: a result appears whole or not at all,
+//! and only regular files are replaced.
+
+use crate::common::{Ran, Sandbox};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+fn lines(range: std::ops::Range<u32>) -> String {
+    range.map(|i| format!("line{i}\n")).collect()
+}
+
+fn fifo(dir: &Sandbox, name: &str) {
+    let made = Command::new("mkfifo").arg(dir.path(name)).status();
+    assert!(made.unwrap().success());
+}
+
+/// Runs a script that calls `tamis`.
+fn in_shell(dir: &Sandbox, script: &str) -> Ran {
+    let tamis = Path::new(env!("CARGO_BIN_EXE_tamis")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .env("PATH", format!("{}:{path}", tamis.display()))
+        .current_dir(dir.path("."))
+        .stdin(Stdio::null())
+        .output();
+    Ran::from(output.unwrap())
+}
+
+#[test]
+fn a_failed_run_leaves_the_output_alone_and_says_where_its_part_is() {
+    let dir = Sandbox::new();
+    dir.write("keep.txt", "kept\n");
+    dir.write("a", lines(0..1000));
+    // Nothing could be read.
+    let typo = dir.run("dedup typo.txt -o keep.txt --force");
+    assert_eq!(typo.code, 2);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+    assert_eq!(dir.list(), ["a", "keep.txt"]);
+    // One of two files could.
+    let half = dir.run("dedup a typo.txt -o keep.txt --force");
+    assert_eq!(half.code, 2);
+    assert!(half.err.contains("keep.txt.partial"), "{}", half.err);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+    assert_eq!(dir.read("keep.txt.partial"), lines(0..1000).as_bytes());
+    // A second failure takes nothing away.
+    assert_eq!(dir.run("dedup typo.txt a -o keep.txt --force").code, 2);
+    assert_eq!(dir.read("keep.txt.partial-2"), lines(0..1000).as_bytes());
+    // Without anything there before, too.
+    assert_eq!(dir.run("dedup a typo.txt -o new.txt.gz").code, 2);
+    assert!(!dir.path("new.txt.gz").exists());
+    assert_eq!(
+        dir.ok("dedup new.txt.gz.partial").out,
+        lines(0..1000).as_bytes()
+    );
+    dir.ok("dedup a -o keep.txt --force");
+    assert_eq!(dir.read("keep.txt"), lines(0..1000).as_bytes());
+    assert_eq!(dir.feed("dedup -o fed.txt", "b\nb\n").code, 0);
+    assert_eq!(dir.read("fed.txt"), b"b\n");
+}
+
+#[test]
+fn a_cut_gzip_is_no_whole_output() {
+    let dir = Sandbox::new();
+    dir.write("plain", lines(0..100_000));
+    dir.ok("dedup plain -o whole.gz");
+    let whole = dir.read("whole.gz");
+    dir.write("cut.gz", &whole[..whole.len() / 2]);
+    dir.write("keep.txt", "kept\n");
+    let cut = dir.run("dedup cut.gz -o keep.txt --force");
+    assert_eq!(cut.code, 2);
+    assert!(cut.err.contains("keep.txt.partial"), "{}", cut.err);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+    assert!(
+        lines(0..100_000)
+            .as_bytes()
+            .starts_with(&dir.read("keep.txt.partial"))
+    );
+}
+
+#[test]
+fn a_full_disk_leaves_the_output_alone() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..100_000));
+    dir.write("keep.txt", "kept\n");
+    dir.ok("create f.tamis -n 1M");
+    let before = dir.read("f.tamis");
+    // Files may have 8 KiB, and whoever writes more gets an error instead of a signal.
+    let limited = |line: &str| in_shell(&dir, &format!("trap '' XFSZ; ulimit -f 8; {line}"));
+    let full = limited("tamis dedup a -o keep.txt --force");
+    assert_eq!(full.code, 2, "{}", full.err);
+    assert!(full.err.contains("keep.txt.partial"), "{}", full.err);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+    assert_eq!(dir.read("keep.txt.partial").len(), 8 << 10);
+    let full = limited("tamis dedup a -o keep.txt.zst");
+    assert_eq!(full.code, 2, "{}", full.err);
+    assert!(!dir.path("keep.txt.zst").exists());
+    let full = limited("tamis add f.tamis a");
+    assert_eq!(full.code, 2, "{}", full.err);
+    assert_eq!(dir.read("f.tamis"), before);
+    let full = limited("tamis build g.tamis a");
+    assert_eq!(full.code, 2, "{}", full.err);
+    let litter: Vec<_> = dir
+        .list()
+        .into_iter()
+        .filter(|n| n.starts_with('.'))
+        .collect();
+    assert!(litter.is_empty(), "{litter:?}");
+    assert!(!dir.path("g.tamis").exists());
+}
+
+#[test]
+fn a_full_device_is_an_error() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    let full = dir.run("dedup a -o /dev/full");
+    assert_eq!(full.code, 2);
+    assert!(full.err.contains("space"), "{}", full.err);
+}
+
+#[test]
+fn an_interrupted_run_leaves_the_output_alone() {
+    let dir = Sandbox::new();
+    dir.write("keep.txt", "kept\n");
+    fifo(&dir, "in");
+    let child = dir
+        .command("dedup -j 1 in -o keep.txt --force")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    // More than the pipe holds: when it is written, some has been read, so signals are watched.
+    input.write_all(lines(0..100_000).as_bytes()).unwrap();
+    let killed = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.err);
+    assert!(ran.err.contains("keep.txt.partial"), "{}", ran.err);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+    let partial = dir.read("keep.txt.partial");
+    assert!(!partial.is_empty() && lines(0..100_000).as_bytes().starts_with(&partial));
+}
+
+#[test]
+fn counting_writes_no_output() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.write("keep.txt", "kept\n");
+    assert_eq!(dir.run("dedup --count a -o keep.txt --force").code, 2);
+    assert_eq!(dir.read("keep.txt"), b"kept\n");
+}
+
+#[test]
+fn devices_and_pipes_are_written_to_and_never_replaced() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    fifo(&dir, "pipe");
+    for force in ["", "--force"] {
+        let child = dir
+            .command(&format!("dedup a -o pipe {force}"))
+            .spawn()
+            .unwrap();
+        let mut got = Vec::new();
+        fs::File::open(dir.path("pipe"))
+            .unwrap()
+            .read_to_end(&mut got)
+            .unwrap();
+        assert!(child.wait_with_output().unwrap().status.success());
+        assert_eq!(got, lines(0..1000).as_bytes());
+        dir.ok(&format!("dedup a -o /dev/null {force}"));
+    }
+    let ran = dir.ok("dedup a -o /dev/stdout");
+    assert_eq!(ran.out, lines(0..1000).as_bytes());
+    // Also where it is a file, which has content already.
+    let ran = in_shell(
+        &dir,
+        "echo first > out; tamis dedup a -o /dev/stdout >> out",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(
+        dir.read("out"),
+        format!("first\n{}", lines(0..1000)).as_bytes()
+    );
+    assert_eq!(dir.list(), ["a", "out", "pipe"]);
+}
+
+/// None of these may wait for the other end of the pipe, and none may put a file in its place.
+#[test]
+fn a_pipe_or_a_folder_holds_no_filter() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    dir.ok("create f.tamis -n 1000");
+    fs::create_dir(dir.path("folder")).unwrap();
+    fifo(&dir, "pipe");
+    symlink("pipe", dir.path("link")).unwrap();
+    for name in ["pipe", "link", "folder", "new/"] {
+        for line in [
+            "create @ -n 100",
+            "create @ -n 100 --kind growing --force",
+            "create @ -n 100 --force",
+            "build @ a",
+            "build @ a --force",
+            "add @ a",
+            "add --shared @ a",
+            "check @ a",
+            "remove @ a",
+            "count @ a",
+            "dedup a --filter @",
+            "info @",
+            "verify @",
+            "verify --seal @",
+            "export @",
+            "import @ a",
+            "import --force @ a",
+            "copy f.tamis @",
+            "copy --force f.tamis @",
+            "copy @ g.tamis",
+            "merge --union -o @ f.tamis f.tamis",
+            "merge --union --force -o @ f.tamis f.tamis",
+            "merge --union -o g.tamis f.tamis @",
+            "which @ x",
+        ] {
+            let line = line.replace('@', name);
+            let ran = dir.run(&line);
+            assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+            assert!(ran.err.contains(name), "{line}: {}", ran.err);
+        }
+    }
+    assert_eq!(dir.list(), ["a", "f.tamis", "folder", "link", "pipe"]);
+}
+
+#[test]
+fn links_are_followed_and_files_keep_owner_and_mode() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    dir.write("real", "old\n");
+    fs::set_permissions(dir.path("real"), fs::Permissions::from_mode(0o604)).unwrap();
+    // Root can give it away; everybody else keeps it.
+    let _ = std::os::unix::fs::chown(dir.path("real"), Some(4321), Some(4321));
+    let identity = || {
+        let file = fs::metadata(dir.path("real")).unwrap();
+        (file.uid(), file.gid(), file.mode())
+    };
+    let before = identity();
+    symlink("real", dir.path("link")).unwrap();
+    dir.ok("dedup a -o link --force");
+    assert_eq!(identity(), before);
+    assert_eq!(dir.read("real"), lines(0..1000).as_bytes());
+    // A filter takes the place of a filter only.
+    dir.write("real", "");
+    dir.ok("create link -n 10 --force");
+    dir.ok("create link -n 1000 --force");
+    dir.ok("add link a");
+    assert_eq!(identity(), before);
+    assert!(dir.path("link").is_symlink());
+    assert_eq!(dir.ok("check -c real a").text(), "1000\n");
+}
+
+#[test]
+fn input_and_output_are_two_files() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.ok("create f.tamis -n 1000");
+    let filter = dir.read("f.tamis");
+    fs::hard_link(dir.path("a"), dir.path("same")).unwrap();
+    for line in [
+        "tamis dedup a -o a --force",
+        "tamis dedup a -o same --force",
+        "tamis dedup a -o ./a",
+        "tamis dedup - -o a --force < a",
+        "tamis dedup a >> a",
+        "tamis dedup >> a < same",
+        "tamis add --new f.tamis a >> a",
+        "tamis check -v f.tamis a >> a",
+    ] {
+        let ran = in_shell(&dir, line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("input and output"), "{line}: {}", ran.err);
+    }
+    assert_eq!(dir.read("a"), lines(0..10).as_bytes());
+    assert_eq!(dir.read("f.tamis"), filter);
+}
+
+/// Files by what they are, whatever they are called, also those that are yet to be made.
+#[test]
+fn no_file_is_two_things() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.ok("create f.tamis -n 1000");
+    dir.ok("create g.tamis -n 1000 --key-file key");
+    fs::create_dir(dir.path("folder")).unwrap();
+    symlink("folder", dir.path("other")).unwrap();
+    symlink("folder/x", dir.path("dangling")).unwrap();
+    symlink("a", dir.path("link")).unwrap();
+    fs::hard_link(dir.path("a"), dir.path("same")).unwrap();
+    let kept = || ["a", "f.tamis", "g.tamis", "key"].map(|name| dir.read(name));
+    let (before, names) = (kept(), dir.list());
+    for (line, what) in [
+        ("dedup a --filter x -o x --force", "filter and output"),
+        ("dedup a --filter ./x -o x", "filter and output"),
+        ("dedup a --filter folder/x -o other/x", "filter and output"),
+        ("dedup a --filter dangling -o other/x", "filter and output"),
+        (
+            "dedup a --filter f.tamis -o f.tamis --force",
+            "filter and output",
+        ),
+        (
+            "dedup a --filter x.partial -o x",
+            "filter and partial output",
+        ),
+        ("dedup a -o x --json-report x", "output and report"),
+        (
+            "dedup a -o x --json-report x.partial",
+            "partial output and report",
+        ),
+        ("dedup a --json-report same", "input and report"),
+        ("dedup a --json-report x --filter x", "filter and report"),
+        ("dedup a --filter a", "input and filter"),
+        ("dedup a --filter x --key-file x", "filter and key file"),
+        (
+            "dedup a --filter x --key-file y -o y --force",
+            "key file and output",
+        ),
+        (
+            "dedup --files-from a -o a --force",
+            "list of files and output",
+        ),
+        ("build a a --force", "input and filter"),
+        ("build link same --force", "input and filter"),
+        ("build -o a a --force", "input and filter"),
+        ("build --allow a a f.tamis --force", "allow list and filter"),
+        ("build --allow same x a", "input and allow list"),
+        ("build x a --key-file x --force", "filter and key file"),
+        ("build x a --key-file a", "input and key file"),
+        ("create x -n 10 --key-file x --force", "filter and key file"),
+        (
+            "create key -n 10 --key-file key --force",
+            "filter and key file",
+        ),
+        ("add f.tamis f.tamis", "input and filter"),
+        ("remove f.tamis a f.tamis", "input and filter"),
+        ("count f.tamis f.tamis", "input and filter"),
+        ("check f.tamis f.tamis", "input and filter"),
+        ("check f.tamis a --allow f.tamis", "input and filter"),
+        ("check --key-file key g.tamis key", "input and key file"),
+        (
+            "merge --union -o f.tamis f.tamis f.tamis --force",
+            "input and output",
+        ),
+        (
+            "merge --union -o key --key-file key --force g.tamis g.tamis",
+            "key file and output",
+        ),
+        ("copy f.tamis f.tamis --force", "input and output"),
+        (
+            "copy --key-file key g.tamis key --force",
+            "key file and output",
+        ),
+        ("import a a --force", "input and filter"),
+        ("compare a --html a --force", "input and output"),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        let said = format!("is both {what}\n");
+        assert!(ran.err.contains(&said), "{line}: {}", ran.err);
+        assert!(ran.out.is_empty(), "{line}");
+        assert!(kept() == before && dir.list() == names, "{line}");
+    }
+    for line in [
+        "tamis add f.tamis a >> f.tamis",
+        "tamis check f.tamis a >> f.tamis",
+        "tamis check f.tamis a --allow key >> key",
+        "tamis dedup a --filter f.tamis >> f.tamis",
+    ] {
+        let ran = in_shell(&dir, line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains("and output"), "{line}: {}", ran.err);
+        assert!(kept() == before && dir.list() == names, "{line}");
+    }
+    // An index leaves itself out, and a file that is no index alone.
+    let ran = dir.run("index -o a a");
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(kept() == before);
+    // A file may be read twice, and what a failed run left can be read into what was meant.
+    dir.write("x.partial", lines(0..5));
+    assert_eq!(dir.ok("dedup -q a same x.partial -o x").text(), "");
+    assert_eq!(dir.read("x"), lines(0..10).as_bytes());
+}
+
+/// Somebody else takes the name while we work.
+#[test]
+fn an_output_that_appears_meanwhile_costs_nothing() {
+    let dir = Sandbox::new();
+    fifo(&dir, "in");
+    let child = dir
+        .command("dedup in -o out --filter seen.tamis")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It opens its input when it has looked at the output.
+    let mut input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    dir.write("out", "theirs\n");
+    input.write_all(lines(0..100).as_bytes()).unwrap();
+    drop(input);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("out already exists"), "{}", ran.err);
+    assert!(ran.err.contains("out.partial"), "{}", ran.err);
+    assert_eq!(dir.read("out"), b"theirs\n");
+    assert_eq!(dir.read("out.partial"), lines(0..100).as_bytes());
+    // Nothing is claimed that is not where it was to be.
+    dir.write("again", lines(0..100));
+    let ran = dir.ok("dedup -q again --filter seen.tamis");
+    assert_eq!(ran.text(), lines(0..100));
+}
+
+#[test]
+fn whoever_waits_for_a_filter_says_for_whom() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..10));
+    dir.ok("create f.tamis -n 1000 --kind counting");
+    fifo(&dir, "in");
+    // Holds the lock until its input ends.
+    let holder = dir
+        .command("dedup in --filter f.tamis")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    let process = format!("process {} (tamis)", holder.id());
+    for line in [
+        "dedup --filter f.tamis a",
+        "add f.tamis a",
+        "remove f.tamis a",
+    ] {
+        for timeout in ["0", "100ms"] {
+            let ran = dir.run(&format!("{line} --lock-timeout {timeout}"));
+            assert_eq!((ran.code, ran.text()), (2, ""), "{line}: {}", ran.err);
+            assert!(ran.err.contains(&process), "{line}: {}", ran.err);
+            assert_eq!(ran.err.contains("waiting"), timeout != "0", "{}", ran.err);
+        }
+    }
+    let mut waits = dir
+        .command("dedup -q --filter f.tamis a")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut err = std::io::BufReader::new(waits.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut err, &mut said).unwrap();
+    assert!(
+        said.contains("waiting for f.tamis") && said.contains(&process),
+        "{said}"
+    );
+    drop(input);
+    let ran = Ran::from(waits.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.text()), (0, &*lines(0..10)));
+    assert!(holder.wait_with_output().unwrap().status.success());
+    let refused = dir.run("dedup --filter f.tamis --lock-timeout soon a");
+    assert_eq!(refused.code, 2);
+}
+
+#[test]
+fn an_unchanged_filter_is_not_rewritten() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    dir.write("absent", lines(5000..5010));
+    let file = |name: &str| {
+        let file = fs::metadata(dir.path(name)).unwrap();
+        (file.ino(), file.mtime(), file.mtime_nsec())
+    };
+    for kind in ["blocked", "bloom", "cuckoo", "growing"] {
+        dir.ok(&format!(
+            "create f.tamis -n 1000 -p 1e-9 --kind {kind} --force"
+        ));
+        dir.ok("add f.tamis a");
+        let before = file("f.tamis");
+        if kind != "cuckoo" {
+            dir.ok("add f.tamis a");
+            assert_eq!(dir.ok("dedup --filter f.tamis a").text(), "");
+        }
+        dir.ok("verify --seal f.tamis");
+        assert_eq!(file("f.tamis"), before, "{kind}");
+        if kind == "cuckoo" {
+            assert_eq!(dir.run("remove f.tamis absent").code, 1);
+            assert_eq!(file("f.tamis"), before);
+            dir.ok("remove f.tamis a");
+        } else {
+            dir.ok("add f.tamis absent");
+        }
+        assert_ne!(file("f.tamis"), before, "{kind}");
+    }
+    // A counting filter changes even if no key is new.
+    dir.ok("create f.tamis -n 1000 -p 1e-9 --kind counting --force");
+    dir.ok("add f.tamis a");
+    dir.ok("add f.tamis a");
+    assert!(dir.ok("count f.tamis a").text().starts_with("2\tline0\n"));
+}
+
+#[test]
+fn removing_goes_on_when_nobody_reads_what_was_absent() {
+    let dir = Sandbox::new();
+    // Absent keys fill the pipe, so that writing must fail; the others come behind them.
+    let present = lines(0..1000);
+    dir.write("present", &present);
+    dir.write("list", lines(100_000..400_000) + &present);
+    dir.ok("create f.tamis -n 1000 -p 1e-9 --kind counting");
+    dir.ok("add f.tamis present");
+    let ran = in_shell(
+        &dir,
+        "tamis remove --absent f.tamis list | head -2; exit ${PIPESTATUS[0]}",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.text(), lines(100_000..100_002));
+    assert!(ran.err.contains("1,000 removed"), "{}", ran.err);
+    assert_eq!(dir.run("check f.tamis present").code, 1);
+}
+
+/// Kills a save at whatever point it has reached; the times are no expectation, any outcome but a
+/// torn filter is right.
+#[test]
+fn a_killed_save_leaves_the_old_filter_or_the_new_one() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..20_000));
+    dir.write("b", lines(20_000..40_000));
+    for kind in ["blocked", "growing"] {
+        dir.ok(&format!("create f.tamis -n 4M --kind {kind} --force"));
+        dir.ok("add f.tamis a");
+        for round in 0..40 {
+            let mut child = dir
+                .command("add f.tamis b")
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(round * 1500));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            dir.ok("verify --probes 1000 f.tamis");
+            assert_eq!(dir.ok("check -c f.tamis a").text(), "20000\n");
+        }
+        dir.ok("add f.tamis b");
+        dir.write("c", format!("{kind} is new\n"));
+        dir.ok("add f.tamis c");
+        assert_eq!(dir.ok("check -c f.tamis b").text(), "20000\n");
+        let litter: Vec<_> = dir
+            .list()
+            .into_iter()
+            .filter(|n| n.starts_with('.'))
+            .collect();
+        assert!(litter.is_empty(), "{litter:?}");
+    }
+}
+
+#[test]
+fn names_may_be_long_and_need_not_be_text() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    let long = "n".repeat(255);
+    let odd = std::ffi::OsStr::from_bytes(b"odd \xff\xfe\n name");
+    for name in [std::ffi::OsStr::new(&long), odd] {
+        let run = |words: &[&str]| {
+            let mut command = dir.command(words[0]);
+            command.arg(name).args(&words[1..]);
+            let ran = Ran::from(command.output().unwrap());
+            assert_eq!(ran.code, 0, "{words:?}: {}", ran.err);
+        };
+        run(&["create", "-n", "1000"]);
+        run(&["add", "a"]);
+        run(&["check", "a"]);
+        run(&["verify"]);
+        run(&["build", "a", "--force"]);
+        std::fs::remove_file(dir.path(".").join(name)).unwrap();
+        for force in ["", "--force"] {
+            let mut dedup = dir.command(&format!("dedup a {force} -o"));
+            assert!(dedup.arg(name).output().unwrap().status.success());
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_is_an_error_and_nothing_else() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    let nowhere = dir.run("dedup a -o /proc/out.txt");
+    assert_eq!(nowhere.code, 2);
+    assert!(nowhere.err.contains("/proc/out.txt"), "{}", nowhere.err);
+    let missing = dir.run("dedup a -o none/out.txt");
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("none/out.txt"), "{}", missing.err);
+    assert_eq!(dir.run("create none/f.tamis -n 10").code, 2);
+    assert_eq!(dir.list(), ["a"]);
+}
+
+#[test]
+fn a_file_that_another_process_has_is_not_replaced() {
+    let dir = Sandbox::new();
+    dir.write("a", lines(0..1000));
+    dir.ok("create f.tamis -n 1000");
+    fifo(&dir, "in");
+    // Holds the lock until its input ends.
+    let child = dir
+        .command("add f.tamis in")
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path("in"))
+        .unwrap();
+    for line in [
+        "create f.tamis -n 10 --force",
+        "build f.tamis a --force",
+        "verify --seal f.tamis",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(ran.err.contains("another process"), "{line}: {}", ran.err);
+    }
+    input.write_all(lines(0..1000).as_bytes()).unwrap();
+    drop(input);
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(dir.ok("check -c f.tamis a").text(), "1000\n");
+}
+
+/// The library's error has it, and so has its cause.
+#[test]
+fn a_reason_is_told_once() {
+    let sandbox = Sandbox::new();
+    sandbox.write("in", "key\n");
+    let ran = sandbox.run("dedup in -o nowhere/out");
+    assert_eq!(ran.err.matches("os error 2").count(), 1, "{}", ran.err);
+}
+
+/// What goes to stderr without `say!` would reach the terminal as it is.
+#[test]
+fn all_messages_go_one_way() {
+    let call = concat!("eprint", "ln!(");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut folders: Vec<_> = ["cli", "records", "report", "serve"]
+        .map(|name| crates.join(format!("tamis-{name}/src")))
+        .into();
+    let mut looked_at = 0;
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                assert!(!text.contains(call), "{}: use say!", path.display());
+                looked_at += 1;
+            }
+        }
+    }
+    assert!(looked_at > 80, "{looked_at} files");
+}

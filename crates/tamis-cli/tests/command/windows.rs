@@ -1,0 +1,569 @@
+//! What the commands know of windows, and what they refuse.
+
+use crate::common::Sandbox;
+use crate::random::Random;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+#[test]
+fn quiet_is_a_window_with_a_time_and_silence_without() {
+    let dir = Sandbox::new();
+    dir.write("keys.txt", "a\nb\na\n");
+    for line in [
+        "dedup --quiet keys.txt",
+        "dedup keys.txt --quiet",
+        "dedup -q keys.txt",
+    ] {
+        let ran = dir.ok(line);
+        assert_eq!((ran.text(), ran.err.as_str()), ("a\nb\n", ""), "{line}");
+    }
+    let ran = dir.ok("dedup --quiet 1h keys.txt --filter seen.tamis");
+    assert_eq!(ran.text(), "a\nb\n");
+    assert!(ran.err.contains("2 unique"), "{}", ran.err);
+    assert!(
+        dir.ok("info seen.tamis")
+            .text()
+            .contains("1h since last seen, in 8 generations")
+    );
+    assert_eq!(dir.ok("dedup -q --quiet 1h keys.txt").err, "");
+    assert_eq!(dir.ok("dedup --quiet=1h -q keys.txt").err, "");
+    dir.write("1h", "c\n");
+    assert_eq!(dir.ok("dedup --quiet ./1h").text(), "c\n");
+    assert_eq!(dir.ok("dedup --quiet -- 1h").text(), "c\n");
+}
+
+#[test]
+fn bad_windows_are_refused() {
+    let dir = Sandbox::new();
+    dir.write("keys.txt", "a\nb\n");
+    dir.ok("create plain.tamis -n 100");
+    dir.ok("create day.tamis --within 24h -n 100");
+    dir.ok("create keys.tamis --last 100");
+    for (line, why) in [
+        ("dedup --within 0 keys.txt", "a millisecond or more"),
+        ("dedup --within 0s keys.txt", "a millisecond or more"),
+        ("dedup --quiet 0s keys.txt", "a millisecond or more"),
+        ("dedup --within -1h keys.txt", "unexpected argument"),
+        ("dedup --within soon keys.txt", "expected a time like"),
+        ("dedup --within 5y keys.txt", "units ms, s, m, h, d, w"),
+        (
+            "dedup --within 1ms keys.txt",
+            "a millisecond for each generation",
+        ),
+        ("dedup --within 99999999d keys.txt", "20,000 years"),
+        ("dedup --within 1e300d keys.txt", "a millisecond or more"),
+        ("dedup --last 0 keys.txt", "at least 1, got 0"),
+        ("dedup --last 18446744073709551615 keys.txt", "tamis: "),
+        (
+            "dedup --within 1h --generations 0 keys.txt",
+            "generations: expected 1 to 62, got 0",
+        ),
+        (
+            "dedup --within 1h --generations 10000 keys.txt",
+            "generations: expected 1 to 62, got 10000",
+        ),
+        (
+            "dedup --within 1h --generations -1 keys.txt",
+            "unexpected argument",
+        ),
+        (
+            "dedup --generations 8 keys.txt",
+            "--generations is for a window",
+        ),
+        ("dedup --within 1h --last 5 keys.txt", "cannot be used with"),
+        ("dedup --within 1h --exact keys.txt", "cannot be used with"),
+        ("dedup --last 5 -n 5 keys.txt", "omit -n"),
+        ("dedup --last 5 --time csv:1 keys.txt", "heeds no time"),
+        ("dedup --time csv:1 keys.txt", "--time is for a window"),
+        ("dedup --within 1h --time at keys.txt", "unknown time 'at'"),
+        (
+            "dedup --within 1h --csv id --time jsonl:/at keys.txt",
+            "the key is columns of CSV",
+        ),
+        (
+            "dedup --within 1h --csv a --time csv:b keys.txt",
+            "no column 'b'",
+        ),
+        (
+            "dedup --within 1h --filter plain.tamis keys.txt",
+            "is a blocked filter and forgets nothing",
+        ),
+        (
+            "dedup --time csv:1 --filter plain.tamis keys.txt",
+            "--time is for windows",
+        ),
+        (
+            "dedup --within 12h --filter day.tamis keys.txt",
+            "remembers 1d since first seen, in 8 generations, but you asked for 12h",
+        ),
+        (
+            "dedup --quiet 24h --filter day.tamis keys.txt",
+            "asked for 1d since last seen",
+        ),
+        (
+            "dedup --within 24h --generations 4 --filter day.tamis keys.txt",
+            "in 4 generations",
+        ),
+        (
+            "dedup --last 100 --filter day.tamis keys.txt",
+            "asked for the last 100 keys",
+        ),
+        (
+            "dedup --time tsv:1 --filter keys.tamis keys.txt",
+            "heeds no time",
+        ),
+        (
+            "add --time tsv:1 plain.tamis keys.txt",
+            "--time is for windows",
+        ),
+        ("add --time tsv:1 keys.tamis keys.txt", "heeds no time"),
+        (
+            "check --at latest plain.tamis keys.txt",
+            "--at is for windows",
+        ),
+        ("explain --at latest plain.tamis a", "--at is for windows"),
+        (
+            "check --time csv:1 plain.tamis keys.txt",
+            "--time is for windows",
+        ),
+        ("check --time tsv:1 keys.tamis keys.txt", "heeds no time"),
+        (
+            "check --time tsv:1 --at now day.tamis keys.txt",
+            "cannot be used with",
+        ),
+        (
+            "check --at tomorrow day.tamis keys.txt",
+            "expected a time like",
+        ),
+        (
+            "check --at 20240501 day.tamis keys.txt",
+            "expected a time like",
+        ),
+        (
+            "dedup --within 1h --time-format %F keys.txt",
+            "--time <SPEC>",
+        ),
+        (
+            "dedup --within 1h --time now --time-format %F keys.txt",
+            "--time now takes the clock's",
+        ),
+        (
+            "dedup --within 1h --time line --time-format %Q keys.txt",
+            "got '%Q'",
+        ),
+        (
+            "create new.tamis --kind window",
+            "say what a window remembers",
+        ),
+        ("create new.tamis --within 1h", "-n N"),
+        (
+            "create new.tamis --within 1h -n 5 --kind cuckoo",
+            "forgets nothing",
+        ),
+        (
+            "create new.tamis --within 1h -n 5 --size 1MB",
+            "give the rate",
+        ),
+        ("create new.tamis --last 5 -n 5", "omit -n"),
+        ("plan --within 1h", "-n N"),
+        (
+            "merge --union -o new.tamis keys.tamis keys.tamis",
+            "count keys",
+        ),
+        (
+            "merge --union -o new.tamis day.tamis keys.tamis",
+            "day.tamis and keys.tamis",
+        ),
+        (
+            "merge --intersect -o new.tamis day.tamis day.tamis",
+            "ask both",
+        ),
+        ("remove day.tamis keys.txt", "window"),
+        ("count day.tamis keys.txt", "window"),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains(why), "{line}: {}", ran.err);
+        assert!(ran.out.is_empty(), "{line}");
+        assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
+    }
+    assert!(!dir.path("new.tamis").exists());
+    // A pipe can't be measured, and need not be: windows grow.
+    let ran = dir.feed("dedup -q --within 1h", "a\n");
+    assert_eq!((ran.code, ran.text()), (0, "a\n"), "{}", ran.err);
+    // What was given is kept.
+    for (line, text) in [
+        ("dedup -q --within 1s keys.txt", "a\nb\n"),
+        (
+            "dedup -q --within 36525d --generations 1 keys.txt",
+            "a\nb\n",
+        ),
+        ("dedup -q --quiet 1s --generations 62 keys.txt", "a\nb\n"),
+        ("dedup -q --last 1 keys.txt", "a\nb\n"),
+        (
+            "dedup -q --within 24h --filter day.tamis keys.txt",
+            "a\nb\n",
+        ),
+        ("dedup -q --filter day.tamis keys.txt", ""),
+        ("dedup -q --filter keys.tamis keys.txt", "a\nb\n"),
+    ] {
+        let ran = dir.run(line);
+        assert_eq!((ran.code, ran.text()), (0, text), "{line}: {}", ran.err);
+    }
+}
+
+/// However many come, and however they come, no more are dropped than the rate says.
+#[test]
+fn a_window_grows_with_its_keys() {
+    let dir = Sandbox::new();
+    let keys: String = (0..200_000).map(|i| format!("{i}\n")).collect();
+    dir.write("keys.txt", keys);
+    for (line, most) in [
+        // All at once, where an eighth of them was expected in a generation.
+        ("dedup -q --within 24h -n 200k --count keys.txt", 2),
+        // A thousand times as many as expected, at a rate that can be seen.
+        (
+            "dedup -q --within 24h -n 200 -p 0.01 --count keys.txt",
+            2_100,
+        ),
+        ("dedup -q --quiet 24h -n 1 -p 0.001 --count keys.txt", 250),
+        (
+            "dedup -q --within 1h -n 200 -p 1e-9 --generations 62 --count keys.txt",
+            0,
+        ),
+    ] {
+        let printed: u64 = dir.ok(line).text().trim().parse().unwrap();
+        assert!(200_000 - printed <= most, "{line}: {printed}");
+    }
+    // Half of a day's records in an eighth of the day.
+    let rows: String = (0..100_000i64)
+        .map(|i| match i % 2 {
+            0 => (i, i * 86_400 / 100_000),
+            _ => (i, 64_800 + i * 10_800 / 100_000),
+        })
+        .map(|(i, second)| format!("{i},{}\n", 1_700_006_400 + second))
+        .collect();
+    let mut rows: Vec<&str> = rows.lines().collect();
+    rows.sort_by_key(|row| row.split(',').nth(1).unwrap().to_owned());
+    dir.write("rows.csv", rows.join("\n"));
+    let line =
+        "dedup -q --within 24h -n 100k -p 0.001 --csv 1 --no-header --time csv:2 --count rows.csv";
+    let printed: u64 = dir.ok(line).text().trim().parse().unwrap();
+    assert!(100_000 - printed <= 130, "{printed}");
+}
+
+#[test]
+fn memory_bounds_a_window() {
+    let dir = Sandbox::new();
+    let keys: String = (0..100_000).map(|i| format!("{i}\n")).collect();
+    dir.write("keys.txt", keys);
+    let bound = "dedup --within 1h -n 10k -p 0.001 --max-memory 100k keys.txt";
+    let ran = dir.run(&format!("{bound} --strict --filter strict.tamis"));
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("more than --max-memory"), "{}", ran.err);
+    let ran = dir.ok(bound);
+    assert!(ran.err.contains("more than --max-memory"), "{}", ran.err);
+    let dropped = 100_000 - ran.text().lines().count();
+    let expected = ran.err.split("by chance: ").nth(1).unwrap();
+    let expected: f64 = expected
+        .split(' ')
+        .next()
+        .unwrap()
+        .replace(',', "")
+        .parse()
+        .unwrap();
+    let ratio = expected / dropped as f64;
+    assert!(
+        (0.8..1.25).contains(&ratio),
+        "{dropped} dropped: {}",
+        ran.err
+    );
+}
+
+/// The first time that can be read decides when a window begins, however the pipe delivers.
+#[test]
+fn records_before_the_first_time_wait_for_it() {
+    let dir = Sandbox::new();
+    let rows = "a,\na,\nb,2099-01-01\nc,1600000000\na,1600000001\nb,1600000002\nc,1600000003\n";
+    dir.write("rows.csv", rows);
+    let line = "dedup --within 24h --csv 1 --no-header --time csv:2 --filter seen.tamis rows.csv";
+    let ran = dir.ok(line);
+    assert_eq!(
+        ran.text(),
+        "a,\nb,2099-01-01\nc,1600000000\n",
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("from the future: 1 record"), "{}", ran.err);
+    assert!(
+        ran.err
+            .contains("without a time that can be read: 2 records"),
+        "{}",
+        ran.err
+    );
+    // And the filter is not poisoned.
+    let info = dir.ok("info seen.tamis");
+    assert!(info.text().contains("2020-09-13"), "{}", info.text());
+}
+
+#[test]
+fn a_window_is_made_filled_asked_and_merged() {
+    let dir = Sandbox::new();
+    let made = dir.ok("create day.tamis --within 24h -n 1000 -p 0.001 --generations 12");
+    assert!(
+        made.err
+            .contains("window for 1,000 keys at a rate of 0.001"),
+        "{}",
+        made.err
+    );
+    dir.ok("create week.tamis --quiet 7d -n 10");
+    dir.ok("create keys.tamis --kind window -n 500");
+    assert!(
+        dir.ok("info keys.tamis")
+            .text()
+            .contains("the last 500 keys, in 8 generations")
+            || dir
+                .ok("info keys.tamis")
+                .text()
+                .contains("the last 504 keys, in 8 generations")
+    );
+    dir.write(
+        "a.jsonl",
+        "{\"id\":\"a\",\"t\":1700000000}\n{\"id\":\"b\",\"t\":1700080000000}\n",
+    );
+    let ran = dir.ok("add --jsonl /id --time jsonl:/t day.tamis a.jsonl");
+    assert!(ran.err.contains("2 keys read, 2 new"), "{}", ran.err);
+    dir.write("old.jsonl", "{\"id\":\"z\",\"t\":1500000000}\n");
+    let ran = dir.ok("add --jsonl /id --time jsonl:/t day.tamis old.jsonl");
+    assert!(ran.err.contains("and so not added: 1 key"), "{}", ran.err);
+    dir.write("ask.txt", "a\nb\nz\n");
+    for (at, found) in [
+        ("2023-11-14T22:13:20Z", "a\nb\n"),
+        ("2023-11-14T21:59:59Z", ""),
+        ("1700086400", "a\nb\n"),
+        ("latest", "a\nb\n"),
+        ("1700100000", "b\n"),
+        ("1700200000", ""),
+    ] {
+        let ran = dir.run(&format!("check --at {at} day.tamis ask.txt"));
+        assert_eq!(
+            (ran.code, ran.text()),
+            (i32::from(found.is_empty()), found),
+            "{at}"
+        );
+    }
+    let now = dir.run("check day.tamis ask.txt");
+    assert_eq!((now.code, now.text()), (1, ""));
+    assert!(
+        now.err.contains("--at latest asks as of then"),
+        "{}",
+        now.err
+    );
+    let info: Value = serde_json::from_slice(&dir.ok("info --json day.tamis").out).unwrap();
+    let window = &info["window"];
+    assert_eq!(window["renewal"], "within");
+    assert_eq!(
+        (&window["span"], &window["band"]),
+        (&86_400.0.into(), &7_200.0.into())
+    );
+    assert_eq!(window["generation_count"], 12);
+    assert_eq!(window["latest"], "2023-11-15T20:26:40Z");
+    let generations = window["generations"].as_array().unwrap();
+    assert_eq!(generations[0]["keys"], 1);
+    assert_eq!(generations[0]["start"], "2023-11-15T20:00:00Z");
+    let text = dir.ok("info day.tamis");
+    assert!(
+        text.text().contains("24h")
+            || text
+                .text()
+                .contains("1d since first seen, in 12 generations")
+    );
+    assert!(
+        text.text()
+            .contains("generation     from 2023-11-15T20:00:00Z: 1 key"),
+        "{}",
+        text.text()
+    );
+    // The same shape can be united, and the union is as old as its parts.
+    dir.ok("create other.tamis --within 24h -n 1000 -p 0.001 --generations 12");
+    dir.write("c.jsonl", "{\"id\":\"c\",\"t\":1700080000}\n");
+    dir.ok("add -q --jsonl /id --time jsonl:/t other.tamis c.jsonl");
+    dir.ok("merge --union -o all.tamis day.tamis other.tamis");
+    dir.write("abc.txt", "a\nb\nc\n");
+    assert_eq!(
+        dir.ok("check --at latest all.tamis abc.txt").text(),
+        "a\nb\nc\n"
+    );
+    assert_eq!(
+        dir.ok("check --at 1700100000 all.tamis abc.txt").text(),
+        "b\nc\n"
+    );
+    assert!(dir.ok("verify all.tamis").text().contains("valid"));
+    let explained = dir.ok("explain --at latest all.tamis a");
+    assert!(
+        explained.text().contains("holds it"),
+        "{}",
+        explained.text()
+    );
+    // Without a time it is now.
+    dir.write("now.txt", "n\n");
+    dir.ok("add week.tamis now.txt");
+    assert_eq!(dir.ok("check week.tamis now.txt").text(), "n\n");
+    dir.ok("add --shared week.tamis abc.txt");
+    assert_eq!(dir.ok("check week.tamis abc.txt").text(), "a\nb\nc\n");
+}
+
+#[test]
+fn a_plan_says_what_a_window_takes() {
+    let dir = Sandbox::new();
+    let plan = dir.ok("plan --within 24h -n 10M -p 0.01");
+    for part in [
+        "remembers      1d since first seen, in 8 generations",
+        "forgets        at most 3h later",
+        "10,000,000",
+    ] {
+        assert!(plan.text().contains(part), "{part}: {}", plan.text());
+    }
+    let plan = dir.ok("plan --kind window -n 10M -p 1e-4 --json");
+    let plan: Value = serde_json::from_slice(&plan.out).unwrap();
+    assert_eq!(
+        (&plan[0]["by"], &plan[0]["span"]),
+        (&"keys".into(), &10_000_000.into())
+    );
+    let bytes = plan[0]["bytes"].as_u64().unwrap();
+    dir.ok("create seen.tamis --last 10M -p 1e-4");
+    let info: Value = serde_json::from_slice(&dir.ok("info --json seen.tamis").out).unwrap();
+    assert_eq!(info["bytes"], bytes);
+}
+
+#[test]
+fn check_and_explain_agree_at_any_time() {
+    let dir = Sandbox::new();
+    let mut random = Random::new(61, 0);
+    let start: u64 = 1_700_000_000;
+    let names: Vec<String> = (0..60).map(|key| format!("key-{key}")).collect();
+    dir.write("keys.txt", names.join("\n") + "\n");
+    for (number, options) in [
+        "--within 80s -n 10",
+        "--within 80s -n 1k",
+        "--quiet 80s -n 10 --generations 3",
+        "--quiet 80s -n 1k",
+        "--last 12",
+        "--last 500",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let window = format!("{number}.tamis");
+        dir.ok(&format!("create {window} {options}"));
+        let mut rows = String::from("id,at\n");
+        for event in 0..200 {
+            let (key, late) = (random.below(50), random.below(30));
+            writeln!(rows, "key-{key},{}", start + event - late).unwrap();
+        }
+        dir.write("rows.csv", &rows);
+        let time = if options.starts_with("--last") {
+            "now"
+        } else {
+            "csv:at"
+        };
+        dir.ok(&format!("add -q --csv id --time {time} {window} rows.csv"));
+        let mut moments = vec![
+            "latest".to_owned(),
+            "now".to_owned(),
+            "1000000000".to_owned(),
+        ];
+        moments.extend([0, 50, 110, 199, 250, 400].map(|after| (start - 40 + after).to_string()));
+        for at in moments {
+            let checked = dir.run(&format!("check --at {at} {window} keys.txt"));
+            let line = format!("explain --json --at {at} {window} {}", names.join(" "));
+            let explained = dir.run(&line);
+            assert_eq!(checked.code, explained.code, "{options} at {at}");
+            let lines = explained
+                .text()
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap());
+            let maybe = lines.filter(|line: &Value| line["answer"] == "maybe");
+            let maybe: Vec<_> = maybe
+                .map(|line| line["key"].as_str().unwrap().to_owned())
+                .collect();
+            assert_eq!(
+                checked.text().lines().collect::<Vec<_>>(),
+                maybe,
+                "{options} at {at}"
+            );
+        }
+        // Without a time, both ask as of now.
+        let (checked, explained) = (
+            dir.run(&format!("check {window} keys.txt")),
+            dir.run(&format!("explain {window} {}", names.join(" "))),
+        );
+        assert_eq!(checked.code, explained.code, "{options}");
+        assert_eq!(checked.err, explained.err, "{options}");
+    }
+}
+
+#[test]
+fn records_are_asked_at_their_own_times() {
+    let dir = Sandbox::new();
+    dir.ok("create day.tamis --within 1d -n 100");
+    dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-01T22:00:00Z\n");
+    dir.ok("add -q --csv id --time csv:at day.tamis seen.csv");
+    let asked = [
+        ("a,2024-05-01T20:00:00Z", true),
+        ("a,[02/May/2024:16:00:00 +0000]", false),
+        ("b,2024-05-02T13:00:00Z", true),
+        ("b,2024-04-30", false),
+        ("b,2024-05-04", false),
+        // As of the latest key.
+        ("b,", true),
+        ("b,2999-01-01", true),
+        ("c,2024-05-02T13:00:00Z", false),
+    ];
+    let rows = |wanted: &dyn Fn(bool) -> bool| {
+        let rows = asked.iter().filter(|(_, found)| wanted(*found));
+        rows.fold(String::from("id,at\n"), |rows, (row, _)| rows + row + "\n")
+    };
+    dir.write("asked.csv", rows(&|_| true));
+    let ran = dir.ok("check --csv id --time csv:at day.tamis asked.csv");
+    assert_eq!(ran.text(), rows(&|found| found));
+    for part in [
+        "without a time that can be read: 1 record",
+        "from the future: 1 record",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    assert!(!ran.err.contains("forgotten"), "{}", ran.err);
+    dir.write("b.csv", "id,at\nb,x\n");
+    let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
+    assert_eq!(ran.text(), "7\n");
+}
+
+#[test]
+fn how_many_of_the_last_keys_is_said() {
+    let dir = Sandbox::new();
+    for (options, said, forgets) in [
+        ("--last 1", "the last 1 key ", "exactly then"),
+        ("--last 8", "the last 8 keys ", "exactly then"),
+        (
+            "--last 33",
+            "the last 33 to 39 keys ",
+            "at most 6 keys later",
+        ),
+        (
+            "--last 10 --generations 1",
+            "the last 10 to 19 keys ",
+            "at most 9 keys later",
+        ),
+        ("--within 1h -n 33", "33 keys ", "at most 7m30s later"),
+    ] {
+        let made = dir.ok(&format!("create last.tamis --force {options}"));
+        assert!(
+            made.err.contains(&format!("window for {said}")),
+            "{}",
+            made.err
+        );
+        let info = dir.ok("info last.tamis");
+        assert!(info.text().contains(forgets), "{options}: {}", info.text());
+    }
+}

@@ -1,0 +1,671 @@
+//! The command on filters that live in Redis, against real servers.
+
+use crate::at;
+use crate::common::{Ran, Sandbox, keys};
+use crate::servers::{Cluster, Server};
+use std::process::Stdio;
+
+/// All commands on one filter.
+fn tour(seen: &str) {
+    let dir = Sandbox::new();
+    dir.write("present", keys(0..5000));
+    dir.write("absent", keys(5000..10_000));
+    let made = dir.ok(&format!("create {seen} -n 5000 -p 0.01"));
+    assert!(made.err.contains("blocked for 5,000 keys"), "{}", made.err);
+
+    let added = dir.ok(&format!("add --new {seen} present"));
+    let new = added.text().lines().count();
+    assert!(new > 4900, "{}", added.err);
+    let again = dir.ok(&format!("add --new {seen} present"));
+    assert_eq!(again.text(), "");
+
+    assert_eq!(
+        dir.ok(&format!("check {seen} present")).text(),
+        keys(0..5000)
+    );
+    let inverted = dir.run(&format!("check -v {seen} present"));
+    assert_eq!((inverted.code, inverted.text()), (1, ""));
+    let wrong = dir.run(&format!("check -c {seen} absent"));
+    let wrong: u32 = wrong.text().trim().parse().unwrap();
+    assert!(wrong < 100, "1 % of 5,000 promised, {wrong} seen");
+
+    let info = dir.ok(&format!("info --json {seen}"));
+    let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+    assert_eq!(info["kind"], "blocked");
+    let held = info["keys"].as_f64().unwrap();
+    assert!((held - 5000.0).abs() < 150.0, "{info}");
+    let verified = dir.ok(&format!("verify --probes 20k {seen}"));
+    assert!(
+        verified.text().contains("all present"),
+        "{}",
+        verified.text()
+    );
+
+    // The same bits in a file as in Redis, and back.
+    dir.ok(&format!("copy {seen} copy.tamis"));
+    assert_eq!(dir.ok("check copy.tamis present").text(), keys(0..5000));
+    dir.ok("verify copy.tamis");
+    let clash = dir.run(&format!("copy copy.tamis {seen}"));
+    assert_eq!(clash.code, 2);
+    assert!(clash.err.contains("--force replaces it"), "{}", clash.err);
+    dir.ok(&format!("copy --force copy.tamis {seen}"));
+    dir.ok(&format!("copy {seen} again.tamis"));
+    assert_eq!(dir.read("copy.tamis"), dir.read("again.tamis"));
+
+    let gone = dir.ok(&format!("delete {seen}"));
+    assert_eq!(gone.err, "");
+    let missing = dir.run(&format!("check {seen} present"));
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("`tamis create`"), "{}", missing.err);
+}
+
+#[test]
+fn every_command_works_on_one_node() {
+    tour(&at(&Server::start(&[]), "seen"));
+}
+
+#[test]
+fn every_command_works_on_a_cluster() {
+    tour(&Cluster::start(&[]).location("seen"));
+}
+
+#[test]
+fn a_password_opens_and_is_not_shown() {
+    let server = Server::start_on("port", &["requirepass secret"], &["-a", "secret"]);
+    let dir = Sandbox::new();
+    let refused = dir.run(&format!("create {} -n 100", at(&server, "seen")));
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("NOAUTH"), "{}", refused.err);
+    let with_password = format!("redis://:secret@{}/0/seen", server.address());
+    let made = dir.ok(&format!("create {with_password} -n 100"));
+    assert!(!made.err.contains("secret"), "{}", made.err);
+    let clash = dir.run(&format!("create {with_password} -n 100"));
+    assert!(
+        clash.err.contains("already") && !clash.err.contains("secret"),
+        "{}",
+        clash.err
+    );
+}
+
+#[test]
+fn keys_are_counted_and_removed() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let online = at(&server, "online");
+    dir.ok(&format!("create {online} -n 1000 --kind counting"));
+    dir.feed(&format!("add {online}"), "ada\nada\nbob\n");
+    let counted = dir.feed(&format!("count {online}"), "ada\nbob\neve\n");
+    assert_eq!(counted.text(), "2\tada\n1\tbob\n0\teve\n");
+    let removed = dir.feed(&format!("remove --absent {online}"), "ada\nbob\neve\n");
+    assert_eq!((removed.code, removed.text()), (0, "eve\n"));
+    let left = dir.feed(&format!("check {online}"), "ada\nbob\neve\n");
+    assert_eq!(left.text(), "ada\n");
+
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create {seen} -n 1000"));
+    let refused = dir.feed(&format!("remove {seen}"), "ada\n");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("counting"), "{}", refused.err);
+}
+
+#[test]
+fn workers_divide_the_records_among_them() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.write("urls", keys(0..20_000));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            dir.command(&format!("dedup --claim before --filter {seen} urls"))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut printed: Vec<String> = Vec::new();
+    for worker in workers {
+        let ran = Ran::from(worker.wait_with_output().unwrap());
+        // 1: this worker came last everywhere.
+        assert!(ran.code <= 1, "{}", ran.err);
+        printed.extend(ran.text().lines().map(String::from));
+    }
+    let all = printed.len();
+    printed.sort();
+    printed.dedup();
+    assert_eq!(printed.len(), 20_000, "none is lost");
+    assert_eq!(all, 20_000, "none is printed twice");
+    // The filter made by the first of them grows, as a file's does.
+    let info = dir.ok(&format!("info {seen}"));
+    assert!(info.text().contains("growing"), "{}", info.text());
+    assert_eq!(dir.ok(&format!("dedup --filter {seen} urls")).text(), "");
+}
+
+#[test]
+fn what_a_dead_server_has_not_confirmed_is_said() {
+    let mut server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create {seen} -n 1000"));
+    server.kill();
+    let added = dir.feed(&format!("add --retry-for 200ms {seen}"), "key\n");
+    assert_eq!(added.code, 2);
+    assert!(added.err.contains(&server.address()), "{}", added.err);
+    let checked = dir.feed(&format!("check -v --retry-for 200ms {seen}"), "key\n");
+    assert_eq!((checked.code, checked.text()), (2, ""));
+}
+
+#[test]
+fn a_filter_ends_when_it_should() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create --ttl 1d {seen} -n 1000"));
+    assert!(dir.ok(&format!("info {seen}")).text().contains("ends in"));
+    dir.ok(&format!("delete --never {seen}"));
+    assert!(!dir.ok(&format!("info {seen}")).text().contains("ends in"));
+    dir.ok(&format!("delete --after 100ms {seen}"));
+    crate::servers::until(
+        "all of it to end",
+        std::time::Duration::from_secs(60),
+        || server.cli(&["KEYS", "*"]).is_empty(),
+    );
+    assert_eq!(dir.run(&format!("info {seen}")).code, 2);
+    let file = dir.run("delete some.tamis");
+    assert!(file.err.contains("`rm`"), "{}", file.err);
+}
+
+/// `--force` also where nothing is; and what takes a filter's place lives as
+/// long, and is of its kind.
+#[test]
+fn a_filter_takes_the_place_of_another() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    let delete = || dir.ok(&format!("delete {seen}"));
+    dir.ok(&format!("create --force {seen} -n 1000"));
+    delete();
+    dir.ok("create a.tamis -n 1000");
+    dir.ok(&format!("copy --force a.tamis {seen}"));
+    delete();
+    dir.ok(&format!("merge --union --force -o {seen} a.tamis a.tamis"));
+    delete();
+
+    let info = || dir.ok(&format!("info {seen}"));
+    dir.ok(&format!("create --kind growing --ttl 1d {seen} -n 1000"));
+    dir.ok(&format!("create --force {seen} -n 5000"));
+    let text = info();
+    let text = text.text();
+    assert!(
+        text.contains("growing") && text.contains("ends in"),
+        "{text}"
+    );
+    dir.ok(&format!(
+        "create --force --kind counting --ttl 100d {seen} -n 5000"
+    ));
+    let text = info();
+    assert!(text.text().contains("counting"), "{}", text.text());
+    dir.ok(&format!("copy --force a.tamis {seen}"));
+    let text = info();
+    assert!(text.text().contains("ends in"), "{}", text.text());
+
+    // What can't come takes nothing away.
+    dir.ok("create cuckoo.tamis --kind cuckoo -n 1000");
+    assert_eq!(
+        dir.run(&format!("copy --force cuckoo.tamis {seen}")).code,
+        2
+    );
+    info();
+}
+
+/// The record of a filter is deleted under a worker, which notices; and the
+/// next does not begin anew as if nothing had been.
+#[test]
+fn a_filter_is_not_begun_anew_unseen() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    let first = dir.feed(&format!("dedup --quiet --filter {seen}"), keys(0..1000));
+    assert_eq!((first.code, first.text()), (0, &keys(0..1000)[..]));
+    assert!(
+        first.err.contains("so a growing filter was created"),
+        "{}",
+        first.err
+    );
+    let again = dir.feed(&format!("dedup --quiet --filter {seen}"), keys(0..1000));
+    assert!(
+        !again.err.contains("so a growing filter was created"),
+        "{}",
+        again.err
+    );
+    let strict = dir.feed(
+        &format!("dedup --must-exist --filter {seen}"),
+        keys(0..1000),
+    );
+    assert_eq!((strict.code, strict.text()), (0, ""), "{}", strict.err);
+    server.cli(&["DEL", "seen"]);
+    let worker = dir.feed(&format!("dedup --filter {seen}"), keys(0..1000));
+    assert_eq!((worker.code, worker.text()), (2, ""));
+    assert!(
+        worker.err.contains("its parts are still there"),
+        "{}",
+        worker.err
+    );
+    assert!(worker.err.contains("tamis delete"), "{}", worker.err);
+    dir.ok(&format!("delete {seen}"));
+    assert_eq!(server.cli(&["KEYS", "*"]), "");
+    // Under a supervisor, what is lost is not begun anew at all.
+    for place in [&seen[..], "none.tamis"] {
+        let strict = dir.feed(
+            &format!("dedup --must-exist --filter {place}"),
+            keys(0..1000),
+        );
+        assert_eq!((strict.code, strict.text()), (2, ""), "{}", strict.err);
+        assert!(strict.err.contains("no such filter"), "{}", strict.err);
+    }
+    assert_eq!(server.cli(&["KEYS", "*"]), "");
+    assert!(!dir.path("none.tamis").exists());
+}
+
+/// A server that may throw a filter away is warned of, when it is made and
+/// whenever it is used.
+#[test]
+fn a_server_that_may_evict_is_warned_of() {
+    let server = Server::start(&["maxmemory 500mb", "maxmemory-policy allkeys-lfu"]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    for command in ["create -n 1000", "info", "verify"] {
+        let ran = dir.ok(&format!("{command} {seen}"));
+        assert!(
+            ran.err.contains("warning: 127.0.0.1"),
+            "{command}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains("noeviction"), "{command}: {}", ran.err);
+    }
+}
+
+#[test]
+fn filters_merge_across_places() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let (monday, all) = (at(&server, "monday"), at(&server, "all"));
+    dir.ok(&format!("create {monday} -n 1000"));
+    dir.feed(&format!("add {monday}"), "a\nb\n");
+    dir.ok(&format!("copy {monday} tuesday.tamis"));
+    dir.feed("add tuesday.tamis", "c\n");
+    dir.ok(&format!("merge --union -o {all} {monday} tuesday.tamis"));
+    let found = dir.feed(&format!("check {all}"), "a\nb\nc\nd\n");
+    assert_eq!(found.text(), "a\nb\nc\n");
+}
+
+#[test]
+fn addresses_are_checked() {
+    let dir = Sandbox::new();
+    for (address, why) in [
+        ("redis://127.0.0.1:6379", "NAME"),
+        ("redis://127.0.0.1:x/seen", "127.0.0.1:***"),
+        ("redis-cluster:///seen", "redis-cluster"),
+    ] {
+        let ran = dir.run(&format!("info {address}"));
+        assert_eq!(ran.code, 2, "{address}");
+        assert!(ran.err.contains(why), "{address}: {}", ran.err);
+    }
+}
+
+/// What lies on a server: in a table for people, as JSON for programs.
+#[test]
+fn filters_are_listed() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    let none = dir.run(&format!("list {servers}"));
+    assert_eq!((none.code, none.text()), (1, ""));
+    dir.ok(&format!("create {servers}/seen -n 1000"));
+    dir.feed(&format!("add {servers}/seen"), keys(0..500));
+    dir.ok(&format!(
+        "create {servers}/users -n 1k --kind counting --ttl 1h"
+    ));
+    dir.ok(&format!("create {servers}/3/elsewhere -n 1k"));
+
+    let listed = dir.ok(&format!("list {servers}"));
+    let rows: Vec<Vec<&str>> = (listed.text().lines())
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{}", listed.text());
+    assert_eq!(rows[1][..2], ["seen", "blocked"]);
+    assert_eq!(rows[2][..2], ["users", "counting"]);
+    // Numbers of keys are estimates, except that of none.
+    assert_eq!((rows[1][2], rows[2][2]), ("about", "0"));
+    // And what a filter there says of a key is explained from its bits.
+    let told = dir.ok(&format!("explain {servers}/seen key7 other"));
+    assert!(
+        told.text().contains("answer         maybe: all"),
+        "{}",
+        told.text()
+    );
+    assert_eq!(rows[1].last(), Some(&"whole"));
+    let elsewhere = dir.ok(&format!("list {servers}/3"));
+    assert!(elsewhere.text().contains("elsewhere"));
+
+    let json = dir.ok(&format!("list --json {servers}"));
+    let json: serde_json::Value = serde_json::from_str(json.text()).unwrap();
+    let seen = &json["filters"][0];
+    assert_eq!(seen["name"], "seen");
+    assert_eq!(seen["state"], "whole");
+    let held = seen["keys"].as_u64().unwrap();
+    assert!((480..520).contains(&held), "{seen}");
+    assert_eq!(seen["nodes"][0]["node"], server.address());
+    assert!(json["filters"][1]["seconds_to_live"].as_f64().unwrap() > 3000.0);
+    assert!(json["nodes"][0]["version"].as_str().unwrap().contains('.'));
+
+    let info = dir.ok(&format!("info {servers}/seen"));
+    let node = info.text().lines().last().unwrap();
+    assert!(node.contains(&server.address()), "{}", info.text());
+    assert!(
+        node.contains("1 chunk,") && node.contains("noeviction"),
+        "{node}"
+    );
+    let info = dir.ok(&format!("info --json {servers}/seen"));
+    let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+    assert_eq!(info["generation"], seen["generation"]);
+    assert_eq!(info["nodes"][0]["chunks"], 1);
+
+    let named = dir.run(&format!("list {servers}/seen"));
+    assert_eq!(named.code, 2);
+    assert!(named.err.contains("without the name"), "{}", named.err);
+}
+
+/// What is left of a filter is deleted only if it is old and someone says so.
+#[test]
+fn what_is_left_of_filters_is_deleted() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let servers = format!("redis://{}", server.address());
+    dir.ok(&format!("create {servers}/seen -n 1000"));
+    dir.ok(&format!("create {servers}/other -n 1000"));
+    let chunk = server.cli(&["KEYS", "seen:{*.*.*}"]);
+    let witness = server.cli(&["KEYS", "seen:{witness.*}"]);
+    server.cli(&["DEL", "seen", "{seen}:tamis", &witness]);
+    let listed = dir.ok(&format!("list {servers}"));
+    assert!(listed.err.contains("tamis gc"), "{}", listed.err);
+    let young = dir.ok(&format!("gc --yes {servers}"));
+    assert!(young.err.contains("nothing to delete"), "{}", young.err);
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
+
+    server.age(&chunk, 7200);
+    let asked = dir.feed(&format!("gc {servers}"), "y\n");
+    assert_eq!(asked.code, 2, "a pipe is nobody to ask");
+    assert!(asked.err.contains("--yes"), "{}", asked.err);
+    assert!(asked.text().contains(&chunk), "{}", asked.text());
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
+    let done = dir.ok(&format!("gc --yes {servers}"));
+    assert!(done.err.contains("1 key deleted"), "{}", done.err);
+    assert_eq!(server.cli(&["EXISTS", &chunk]), "0");
+    dir.ok(&format!("verify --probes 100 {servers}/other"));
+}
+
+/// The recipe for users who only read is enough for these commands.
+#[test]
+fn a_user_who_only_reads() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.ok(&format!("create {} -n 1000", at(&server, "seen")));
+    dir.feed(&format!("add {}", at(&server, "seen")), "ada\n");
+    let rights = "on >sesame %R~seen %R~seen:* %R~{seen}:* +@read +@connection +eval_ro +info";
+    let user = ["ACL", "SETUSER", "eve"]
+        .into_iter()
+        .chain(rights.split(' '));
+    server.cli(&user.collect::<Vec<_>>());
+    let seen = format!("redis://eve:sesame@{}/seen", server.address());
+    assert_eq!(
+        dir.feed(&format!("check {seen}"), "ada\nbob\n").text(),
+        "ada\n"
+    );
+    dir.ok(&format!("info {seen}"));
+    dir.ok(&format!("verify --probes 100 {seen}"));
+    dir.ok(&format!("copy {seen} seen.tamis"));
+    let refused = dir.feed(&format!("add {seen}"), "bob\n");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("permission"), "{}", refused.err);
+}
+
+/// What the connections have been through is in the report.
+#[test]
+fn the_report_counts_reconnections() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    dir.write("urls", keys(0..20_000));
+    let seen = at(&server, "seen");
+    let report = |name: &str| {
+        dir.ok(&format!("dedup --filter {seen} urls --json-report {name}"));
+        let text = String::from_utf8(dir.read(name)).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let calm = report("calm");
+    assert_eq!(calm["redis"]["connections"], 1);
+    for quiet in ["reconnects", "retries", "ambiguous_keys"] {
+        assert_eq!(calm["redis"][quiet], 0, "{calm}");
+    }
+    dir.ok("dedup urls --json-report local --force -o out");
+    let local = String::from_utf8(dir.read("local")).unwrap();
+    let local: serde_json::Value = serde_json::from_str(&local).unwrap();
+    assert!(local["redis"].is_null());
+}
+
+/// Redisson's filters, against the bits of a sample.
+mod redisson {
+    use super::{Ran, Sandbox, Server, at, keys};
+    use crate::servers::Cluster;
+
+    fn sample() -> Vec<u8> {
+        let path = "../tamis-formats/tests/samples/redisson/redisson_stringcodec_n1000_p01_key0-499.bitmap";
+        std::fs::read(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+    }
+
+    fn fails(ran: &Ran, said: &[&str]) {
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        for words in said {
+            assert!(ran.err.contains(words), "{words:?} is not in: {}", ran.err);
+        }
+    }
+
+    #[test]
+    fn a_filter_of_a_java_program_is_asked_and_added_to() {
+        let server = Server::start(&[]);
+        let users = at(&server, "users");
+        let dir = Sandbox::new();
+        dir.write("present", keys(0..500));
+        dir.write("absent", keys(500..20_500));
+        // As Redisson's tryInit and add leave it.
+        let config = "{users}:config";
+        for (field, value) in [
+            ("size", "9585"),
+            ("hashIterations", "7"),
+            ("expectedInsertions", "1000"),
+            ("falseProbability", "0.01"),
+        ] {
+            server.cli(&["HSET", config, field, value]);
+        }
+        let from_hex = "return redis.call('SET', KEYS[1], (ARGV[1]:gsub('..', function(digits) \
+                        return string.char(tonumber(digits, 16)) end)))";
+        let hex: String = sample().iter().map(|byte| format!("{byte:02x}")).collect();
+        server.cli(&["EVAL", from_hex, "1", "users", &hex]);
+
+        let check = format!("check --format redisson --keys utf8 {users}");
+        assert_eq!(dir.ok(&format!("{check} present")).text(), keys(0..500));
+        let wrong = dir.run(&format!("{check} -c absent"));
+        let wrong: u32 = wrong.text().trim().parse().unwrap();
+        // A quarter of 1 % by its fill: 2.4e-4.
+        assert!(wrong <= 25, "{wrong} of 20,000");
+        assert_eq!(
+            dir.feed(&format!("{check} -v"), "key1\nsurely not\n")
+                .text(),
+            "surely not\n"
+        );
+
+        let info = dir.ok(&format!("info --json --format redisson {users}"));
+        let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
+        assert_eq!((&info["bits"], &info["hashes"]), (&9585.into(), &7.into()));
+        assert_eq!(
+            (&info["capacity"], &info["rate"]),
+            (&1000.into(), &0.01.into())
+        );
+        let held = info["keys_estimated"].as_f64().unwrap();
+        assert!((held - 500.0).abs() < 25.0, "{info}");
+        let told = dir.ok(&format!("info --format redisson {users}"));
+        assert!(
+            told.text()
+                .contains("the server does not say which (--keys)")
+        );
+
+        // The codec must be named, the format too.
+        fails(
+            &dir.run(&format!("check --format redisson {users} present")),
+            &["codec", "--keys utf8", "StringCodec", "Kryo5"],
+        );
+        fails(
+            &dir.run(&format!("check --format guava {users} present")),
+            &["only redisson's"],
+        );
+        fails(&dir.run(&format!("check {users} present")), &["users"]);
+        let nothing = at(&server, "nothing");
+        fails(
+            &dir.run(&format!(
+                "check --format redisson --keys utf8 {nothing} present"
+            )),
+            &["nothing", "tamis create"],
+        );
+    }
+
+    #[test]
+    fn one_that_is_made_here_has_the_bits_of_the_sample() {
+        let server = Server::start(&[]);
+        made_here(&at(&server, "users"), || server.get("users"));
+        let described = server.cli(&["HGETALL", "{users}:config"]);
+        for field in [
+            "size",
+            "9585",
+            "hashIterations",
+            "7",
+            "expectedInsertions",
+            "1000",
+            "0.01",
+        ] {
+            assert!(described.contains(field), "{described}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_has_both_keys_in_one_slot() {
+        let cluster = Cluster::start(&[]);
+        made_here(&cluster.location("users"), sample);
+    }
+
+    fn made_here(users: &str, string: impl Fn() -> Vec<u8>) {
+        let dir = Sandbox::new();
+        dir.write("keys", keys(0..500));
+        let create = format!("create --format redisson -n 1000 -p 0.01 {users}");
+        let made = dir.ok(&create);
+        assert!(made.err.contains("9,585 bits, 7 hashes"), "{}", made.err);
+        let add = format!("add --new --format redisson --keys utf8 {users} keys");
+        let added = dir.ok(&add);
+        assert!(added.text().lines().count() >= 495, "{}", added.err);
+        // The server has the bytes up to the last bit that was set, the sample all.
+        let mut bits = string();
+        bits.resize(sample().len(), 0);
+        assert!(bits == sample(), "other bits than Redisson's");
+        assert_eq!(dir.ok(&add).text(), "", "nothing is new a second time");
+        let check = format!("check --format redisson --keys utf8 {users} keys");
+        assert_eq!(dir.ok(&check).text(), keys(0..500));
+
+        fails(&dir.run(&create), &["--force replaces it"]);
+        assert_eq!(dir.ok(&check).text(), keys(0..500), "it is as it was");
+        dir.ok(&format!("{create} --force"));
+        assert_eq!(dir.run(&check).code, 1, "the new one is empty");
+    }
+
+    #[test]
+    fn what_is_not_redissons_is_left_alone() {
+        let server = Server::start(&[]);
+        let dir = Sandbox::new();
+        let users = at(&server, "users");
+        server.cli(&["SET", "users", "somebody's"]);
+        for force in ["", "--force"] {
+            let create = format!("create --format redisson -n 1000 {users} {force}");
+            fails(&dir.run(&create), &["users", "it is something else"]);
+        }
+        assert_eq!(server.cli(&["GET", "users"]), "somebody's");
+        let flags = "--format redisson --keys utf8";
+        server.cli(&["DEL", "users"]);
+        for (size, hashes, said) in [
+            ("x", "7", "expected a number"),
+            ("0", "7", "size"),
+            ("100", "0", "hashIterations"),
+            ("100", "99999999999", "hashIterations"),
+            ("99999999999999", "7", "size"),
+        ] {
+            let set = |field: &str, value: &str| {
+                server.cli(&["HSET", "{users}:config", field, value]);
+            };
+            set("size", size);
+            set("hashIterations", hashes);
+            fails(&dir.feed(&format!("check {flags} {users}"), "x\n"), &[said]);
+            fails(&dir.feed(&format!("add {flags} {users}"), "x\n"), &[said]);
+        }
+        server.cli(&["HDEL", "{users}:config", "hashIterations"]);
+        fails(
+            &dir.feed(&format!("check {flags} {users}"), "x\n"),
+            &["hashIterations"],
+        );
+        for line in [
+            format!("create --format redisson -n 10000M -p 1e-9 {users}2"),
+            format!("create --format dcso -n 10 {users}2"),
+            format!("create --format redisson --kind growing -n 10 {users}2"),
+            format!("add {flags} --wait-replicas 1 {users}"),
+            format!("verify --format redisson {users}"),
+            format!("copy --format redisson {users} x"),
+            format!("remove {flags} {users}"),
+        ] {
+            let ran = dir.feed(&line, "x\n");
+            assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        }
+        assert_eq!(server.cli(&["EXISTS", "users2", "{users2}:config"]), "0");
+    }
+
+    /// Another filter in its place has other bits for the same keys.
+    #[test]
+    fn a_filter_that_is_replaced_meanwhile_is_noticed() {
+        let server = Server::start(&[]);
+        let users = at(&server, "users");
+        let dir = Sandbox::new();
+        dir.ok(&format!("create --format redisson -n 1000 {users}"));
+        let line = format!("add --format redisson --keys utf8 -j 1 {users} -");
+        let mut child = dir
+            .command(&line)
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        use std::io::Write as _;
+        // The first keys are there once the first chunk has gone.
+        let chunk = keys(0..60_000);
+        stdin.write_all(chunk.as_bytes()).unwrap();
+        let patience = std::time::Duration::from_secs(60);
+        crate::servers::until("the first keys are added", patience, || {
+            server.cli(&["STRLEN", "users"]) != "0"
+        });
+        dir.ok(&format!("create --force --format redisson -n 5000 {users}"));
+        // It may end before it has read all.
+        let _ = stdin.write_all(keys(60_000..120_000).as_bytes());
+        drop(stdin);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(2));
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(
+            said.contains("replaced") || said.contains("deleted"),
+            "{said}"
+        );
+    }
+}

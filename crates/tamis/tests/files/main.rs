@@ -1,0 +1,13 @@
+//! Filters in files: their format, damage, and whoever else has them open.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod corrupt;
+mod golden;
+mod growing;
+mod index;
+#[cfg(unix)]
+mod mapped;
+#[cfg(unix)]
+mod window_shared;

@@ -1,0 +1,14 @@
+//! One suite of properties that every kind of filter runs.
+//!
+//! `subject.rs` is the table of kinds; a new kind is a new row there, and a
+//! new match arm in `oracle.rs`. The other modules are the properties, each
+//! over all subjects that have the ability it needs.
+
+mod answers;
+mod combine;
+mod counts;
+mod members;
+mod oracle;
+mod subject;
+mod tables;
+mod threads;
