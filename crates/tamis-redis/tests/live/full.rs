@@ -145,7 +145,7 @@ fn no_room_for_a_layer() {
     for number in 0..27 {
         server.cli(&["SETRANGE", &format!("junk{number}"), "1000000", "x"]);
     }
-    let many = keys(0..300_000);
+    let many = keys(0..1_000_000);
     let mut new = vec![false; many.len()];
     let error = filter.insert_many(&many, &mut new).unwrap_err();
     let Error::Unconfirmed {
