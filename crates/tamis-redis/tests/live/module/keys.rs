@@ -143,6 +143,7 @@ fn in_a_cluster() {
 }
 
 #[tokio::test]
+#[ignore = "needs the module: ./test module"]
 async fn without_blocking() {
     let place = at(server(), "async");
     let plan = Plan::for_rate(Kind::Growing, 100, 0.01).unwrap();
