@@ -58,7 +58,7 @@ python_release_package() {
     PATH=$PWD/target/venv-all/bin:$PATH maturin build --quiet --release --zig --compatibility manylinux2014 \
         --manifest-path crates/tamis-python/Cargo.toml --out "$dist" &&
         # Not by one command: that would take what is compiled already, whatever has changed since.
-        target/venv/bin/maturin sdist --quiet --manifest-path crates/tamis-python/Cargo.toml --out "$dist"
+        target/venv/bin/maturin sdist --manifest-path crates/tamis-python/Cargo.toml --out "$dist"
 }
 
 # The module, compiled as users would, and a client of its own.
