@@ -25,7 +25,8 @@ impl Spot {
 
 impl Table {
     /// Looks for a key, whose spot is one of this table, and if `EMPTY` for empty slots.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
     pub(super) fn look<C: Cells, const EMPTY: bool>(
         &self,
         isa: Isa,
@@ -39,7 +40,27 @@ impl Table {
         }
     }
 
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    /// The same for bins of any size, once: what is downloaded is to be small.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn look<C: Cells, const EMPTY: bool>(&self, _: Isa, cells: &C, spot: &Spot) -> Look {
+        let mut look = 0;
+        for (nth, first) in spot.firsts.into_iter().enumerate() {
+            cells.then();
+            let all = self.all_in(spot, nth);
+            for i in 0..self.bin_words {
+                let word = cells.load(first + i);
+                let bit = 8 * nth + i;
+                look |= u32::from(self.lanes.like(word, all) != 0) << bit;
+                if EMPTY {
+                    look |= u32::from(self.lanes.like(word, 0) != 0) << (16 + bit);
+                }
+            }
+        }
+        look
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    #[inline(always)]
     fn look_at<C: Cells, const EMPTY: bool, const WORDS: usize>(
         &self,
         isa: Isa,
