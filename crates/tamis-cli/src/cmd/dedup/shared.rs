@@ -130,13 +130,17 @@ impl<T: Remote> Shared<T> {
             .map_err(|error| Halt::Failed(error.into()))?;
         for ((key, found), new) in keys.iter().zip(found).zip(&mut *new) {
             let open = self.open.keys.get(key);
-            let again = |before| {
+            let again = |key: &T, before: &T| {
                 self.window
                     .is_some_and(|window| key.is_again(before, &window))
             };
-            *new = !found && open.is_none_or(again);
+            // By more than the window before the other: it is new, and not remembered.
+            let is_too_old = open.is_some_and(|other| again(other, key));
+            *new = !found && (is_too_old || open.is_none_or(|before| again(key, before)));
             if *new || self.renews() {
-                self.open.keys.insert(key.clone(), key.clone());
+                if !is_too_old {
+                    self.open.keys.insert(key.clone(), key.clone());
+                }
                 self.open.in_order.push(key.clone());
                 self.open.printed.push(*new);
             }
