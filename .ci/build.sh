@@ -51,14 +51,20 @@ wheel_into() { # wheel_into ENVIRONMENT
         --disable-pip-version-check --force-reinstall --no-deps target/python-dist/*.whl
 }
 
-# What PyPI would get: for every Linux since 2014 and every CPython since 3.9.
-python_release_package() {
-    local dist=$PWD/target/python-release
-    environment venv-all && rm -rf "$dist" || return 1
-    PATH=$PWD/target/venv-all/bin:$PATH maturin build --quiet --release --zig --compatibility manylinux2014 \
-        --manifest-path crates/tamis-python/Cargo.toml --out "$dist" &&
-        # Not by one command: that would take what is compiled already, whatever has changed since.
-        target/venv/bin/maturin sdist --manifest-path crates/tamis-python/Cargo.toml --out "$dist"
+# What PyPI would get: the source package, and a wheel made of it outside of this tree. Not optimised, and for this Linux:
+# those that are published are built by a workflow, where every Linux since 2014 can load them.
+python_release_packages() {
+    local dist=$PWD/target/python-release maturin=$PWD/target/venv-all/bin/maturin elsewhere made name
+    local options=(--profile dev --strip)
+    for name in '"*"' tamis tamis-python; do options+=(--config "profile.dev.package.$name.opt-level=0"); done
+    environment venv-all && rm -rf "$dist" && elsewhere=$(mktemp -d) || return 1
+    # In a target of its own: files of a source package are all of one time, so cargo would take the last one's crates.
+    "$maturin" sdist --manifest-path crates/tamis-python/Cargo.toml --out "$dist" &&
+        tar -xzf "$dist"/*.tar.gz -C "$elsewhere" --strip-components 1 &&
+        (cd "$elsewhere" && CARGO_TARGET_DIR=$elsewhere/target "$maturin" build --quiet "${options[@]}" --out "$dist")
+    made=$?
+    rm -rf "$elsewhere"
+    return $made
 }
 
 # The module, compiled as users would, and a client of its own.

@@ -49,7 +49,7 @@ environment() { # environment NAME
             { need "$python" python3 &&
                 { "$python" -m venv --clear "$venv" 2>/dev/null ||
                     { need ensurepip python3-venv && "$python" -m venv --clear "$venv"; }; } &&
-                "$venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$lock" &&
+                "$venv/bin/pip" install --quiet --disable-pip-version-check --no-compile --no-deps -r "$lock" &&
                 cat .ci/python/*.txt >"$venv/installed.txt"; }
     ) 9>"$run/$1" || { echo "not everything of $lock could be fetched"; return 1; }
 }

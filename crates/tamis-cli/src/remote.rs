@@ -19,9 +19,9 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
 
-    /// Whether a key that was seen before is new again by now.
-    fn is_again(&self, _before: &Self, _window: &WindowOptions) -> bool {
-        false
+    /// When the keys were seen, as far as that is believed; `None` if by the clock.
+    fn times(_filter: &RedisFilter, _keys: &[Self]) -> Option<Vec<Moment>> {
+        None
     }
 }
 
@@ -215,9 +215,8 @@ impl<K: Dated> Remote for Sighting<K> {
                     return Ok(());
                 };
                 // A record older than the window is new, whatever was seen since.
-                let oldest = generation(&window, latest) - i64::from(window.generation_count());
                 for (found, at) in found.iter_mut().zip(times) {
-                    *found &= generation(&window, at) >= oldest;
+                    *found &= !is_forgotten(&window, at, latest);
                 }
                 Ok(())
             }
@@ -232,13 +231,14 @@ impl<K: Dated> Remote for Sighting<K> {
         K::count(filter, &Self::without_times(keys), counts)
     }
 
-    fn is_again(&self, before: &Self, window: &WindowOptions) -> bool {
-        let (Some(at), Some(before)) = (self.at(), before.at()) else {
-            return false;
-        };
-        let age = generation(window, at) - generation(window, before);
-        age > window.generation_count().into()
+    fn times(filter: &RedisFilter, keys: &[Self]) -> Option<Vec<Moment>> {
+        Self::apart(filter, keys, |_, latest| latest).1
     }
+}
+
+/// Whether a window has forgotten by then what was seen at a moment.
+pub(crate) fn is_forgotten(window: &WindowOptions, at: Moment, by: Moment) -> bool {
+    generation(window, by) - generation(window, at) > window.generation_count().into()
 }
 
 /// The number of a moment's generation.

@@ -2,12 +2,12 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, claim};
+use crate::remote::{Remote, claim, is_forgotten};
 use crate::stream::Halt;
 use crate::window::Odd;
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
-use tamis::{Kind, Renewal, WindowOptions};
+use tamis::{Kind, Moment, Renewal, WindowOptions};
 use tamis_redis::{Error, RedisFilter};
 
 pub(super) struct Shared<T> {
@@ -17,13 +17,15 @@ pub(super) struct Shared<T> {
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
     open: Open<T>,
+    /// The latest moment of a window, with those that were asked for.
+    newest: Option<Moment>,
     /// Of those added since, how many another worker had added meanwhile.
     raced: u64,
 }
 
 struct Open<T> {
-    /// The latest of each.
-    keys: HashMap<T, T>,
+    /// When each was seen last, unless by the clock.
+    keys: HashMap<T, Option<Moment>>,
     in_order: Vec<T>,
     /// Those of them that are printed. The others only renew.
     printed: Vec<bool>,
@@ -52,6 +54,7 @@ impl<T: Remote> Shared<T> {
         };
         let mut shared = Self {
             window: filter.window(),
+            newest: filter.latest(),
             filter,
             wrong: Wrong::from(rate, adding),
             is_over: false,
@@ -128,21 +131,25 @@ impl<T: Remote> Shared<T> {
         let mut found = vec![false; keys.len()];
         T::contains(&mut self.filter, keys, &mut found)
             .map_err(|error| Halt::Failed(error.into()))?;
-        for ((key, found), new) in keys.iter().zip(found).zip(&mut *new) {
-            let open = self.open.keys.get(key);
-            let again = |key: &T, before: &T| {
-                self.window
-                    .is_some_and(|window| key.is_again(before, &window))
+        let times = T::times(&self.filter, keys);
+        for (place, (key, found)) in keys.iter().zip(found).enumerate() {
+            let at = times.as_ref().map(|times| times[place]);
+            self.newest = self.newest.max(at);
+            let is_forgotten = |at: Option<Moment>, by: Option<Moment>| {
+                let moments = self.window.zip(at).zip(by);
+                moments.is_some_and(|((window, at), by)| is_forgotten(&window, at, by))
             };
-            // By more than the window before the other: it is new, and not remembered.
-            let is_too_old = open.is_some_and(|other| again(other, key));
-            *new = !found && (is_too_old || open.is_none_or(|before| again(key, before)));
-            if *new || self.renews() {
+            // Older than the window: it is new whatever was seen since, and not remembered.
+            let is_too_old = is_forgotten(at, self.newest);
+            let open = self.open.keys.get(key).copied();
+            let is_open = open.is_some_and(|before| !is_forgotten(before, at));
+            new[place] = is_too_old || !found && !is_open;
+            if new[place] || self.renews() {
                 if !is_too_old {
-                    self.open.keys.insert(key.clone(), key.clone());
+                    self.open.keys.insert(key.clone(), at.max(open.flatten()));
                 }
                 self.open.in_order.push(key.clone());
-                self.open.printed.push(*new);
+                self.open.printed.push(new[place]);
             }
         }
         self.wrong.decided(new);
