@@ -10,19 +10,19 @@ rust_tests() {
     # Files that readers in every language must refuse: the library's own tests write them.
     rm -rf "$TAMIS_CORRUPT_FILES"
     if [ -z "$slow" ]; then
-        cargo test --quiet $everything --no-fail-fast
+        linted cargo test --quiet $everything --no-fail-fast
         return
     fi
-    # Times of tests are a part of the test programs that is not stable yet.
-    local host runner
+    # Times of tests are a part of the test programs that is not stable yet. Those of documentation can't say them.
+    local host runner ran
     host=$(rustc -vV | sed -n 's/^host: //p')
     runner=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_RUNNER
-    env "$runner=env RUSTC_BOOTSTRAP=1" cargo test $everything --no-fail-fast -- -Zunstable-options --report-time |
-        tee target/slow.log | grep -vE '^test .* ok <'
-    local ran=${PIPESTATUS[0]}
+    linted env "$runner=env RUSTC_BOOTSTRAP=1" cargo test $everything --lib --bins --tests --no-fail-fast -- \
+        -Zunstable-options --report-time | tee target/slow.log | grep -vE '^test .* ok <'
+    ran=${PIPESTATUS[0]}
     echo "the 40 slowest:"
     sed -n 's/^test \(.*\) \.\.\. .*<\(.*\)s>$/\2 s  \1/p' target/slow.log | sort -rn | head -n 40
-    return "$ran"
+    linted cargo test --quiet $everything --doc --no-fail-fast && return "$ran"
 }
 
 python_tests() {
@@ -42,7 +42,7 @@ readme() {
 
 # Tests that draw cases by chance, with many more of them.
 more_cases() {
-    TAMIS_CASES=2000 cargo test --quiet $everything --test grep && TAMIS_CASES=600 cargo test --quiet $everything --test command random::
+    TAMIS_CASES=2000 linted cargo test --quiet $everything --test grep && TAMIS_CASES=600 linted cargo test --quiet $everything --test command random::
 }
 
 python_heavy() {
@@ -118,9 +118,9 @@ format_peers() {
         NODE_PATH=$PWD/target/npm/node_modules pytest target/venv-all/bin/python crates/tamis-formats/tests/peers
 }
 
-# Every test that needs a server, on every newer server.
+# Tests in which the server's version matters, on every newer server.
 newer_servers() {
-    crates/tamis-redis/tests/servers all
+    linted crates/tamis-redis/tests/servers versioned
 }
 
 # In Redis 7, Valkey 9 and Redis 8, through redis-py's own methods and our own clients.
@@ -132,7 +132,7 @@ module_in_servers() {
         pytest target/venv-all/bin/python crates/tamis-module/tests && next_to_redisbloom || return 1
     for server in $TAMIS_MODULE_SERVERS; do
         echo "clients, on ${server%%=*}:"
-        TAMIS_REDIS_SERVER=${server#*=} cargo test --quiet $everything --test live --test redis -- --ignored module:: || return 1
+        TAMIS_REDIS_SERVER=${server#*=} linted cargo test --quiet $everything --test live --test redis -- --ignored module:: || return 1
     done
 }
 
@@ -221,8 +221,10 @@ debian_packages() {
         crates/tamis-cli/tests/debian && crates/tamis-capi/tests/debian
 }
 
-# Every target for a few seconds, from a seed of its own. Their own seeds are replayed by the tests.
+# Every target for a few seconds, from a seed of its own. Their own seeds are replayed by the tests. Not optimised:
+# compiling would take longer than all runs.
 fuzz() {
+    local -x CARGO_PROFILE_FUZZ_OPT_LEVEL=0 CARGO_PROFILE_FUZZ_DEBUG=0
     .ci/fuzz build address && FUZZ_SANITIZER=address .ci/fuzz run 2
 }
 

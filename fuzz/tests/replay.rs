@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Inputs made for each target.
-const MADE: usize = 500;
+const MADE: usize = 150;
 
 /// Pieces of a larger input are made from no more of it, as by libFuzzer.
 const LONGEST: usize = 70_000;

@@ -164,6 +164,12 @@ enum Exit {
 }
 
 fn main() -> ExitCode {
+    // Whoever may not write more to a file gets an error, as from a full disk, and can say so and clean up.
+    #[cfg(unix)]
+    // SAFETY: no handler is installed.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
+    };
     let cli = in_groups(Cli::command())
         .try_get_matches_from(window::tell_quiets_apart(std::env::args_os()))
         .and_then(|mut found| Cli::from_arg_matches_mut(&mut found));
