@@ -1,5 +1,6 @@
 """Filters that forget: what is in the window is never missed, what is older is gone, whatever happens to the server."""
 
+import pathlib
 import random
 import time
 
@@ -91,6 +92,20 @@ class Oracle:
                     assert not there, (item, age)
                 elif age <= SPAN:
                     assert there, (item, age)
+
+
+@pytest.mark.parametrize("meaning", ["within", "quiet"])
+def test_the_events_that_every_host_knows(servers, meaning):
+    r = servers().client()
+    r.execute_command("BF.RESERVE", "w", 1e-9, 1_000, "WINDOW", 3600, *["QUIET"] * (meaning == "quiet"))
+    lines = (pathlib.Path(__file__).resolve().parents[2] / "tamis/tests/golden/windows.tsv").read_text().splitlines()
+    for line in lines:
+        name, what, key, at, answer = line.split("\t")
+        if name == meaning:
+            # In microseconds.
+            command = ["BF.INSERT", "w", "AT", f"{at}000", "ITEMS", key] if what == "add" else ["BF.EXISTS", "w", key, "AT", f"{at}000"]
+            answered = r.execute_command(*command)
+            assert (answered == [1] if what == "add" else answered == 1) == (answer in ("new", "yes")), line
 
 
 def reserve(r, quiet):

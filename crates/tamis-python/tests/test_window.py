@@ -3,6 +3,7 @@
 import copy
 import multiprocessing
 import os
+import pathlib
 import pickle
 import random
 import subprocess
@@ -92,6 +93,17 @@ def test_against_an_oracle_with_times(pace, meaning, generations):
     assert oracle.surely_new > 100
     assert oracle.false_yes <= 2 + 0.002 * oracle.surely_new
     assert window.latest == oracle.latest
+
+
+@pytest.mark.parametrize("meaning", ["within", "quiet"])
+def test_the_events_that_every_host_knows(meaning):
+    window = tamis.Window(1_000, 1e-9, **{meaning: "1h"})
+    lines = (pathlib.Path(__file__).resolve().parents[2] / "tamis/tests/golden/windows.tsv").read_text().splitlines()
+    for line in lines:
+        name, what, key, at, answer = line.split("\t")
+        if name == meaning:
+            ask = window.add if what == "add" else window.contains
+            assert ask(key, at=int(at) / 1000) == (answer in ("new", "yes")), line
 
 
 def test_a_datetime_is_taken_to_the_microsecond():

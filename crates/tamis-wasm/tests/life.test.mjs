@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import test from "node:test";
 import { Filter, build, plan } from "./support.mjs";
 
@@ -174,6 +175,17 @@ test(`a union has the keys of both, and its parts stay as they are (${build})`, 
   a.merge(b);
   assert.deepEqual([...a.hasMany(["a", "b"])], [1, 1]);
   assert.deepEqual(a.toBytes(), both.toBytes());
+});
+
+test(`a window answers to the events that every host knows (${build})`, () => {
+  const lines = readFileSync(new URL("../../tamis/tests/golden/windows.tsv", import.meta.url), "utf8").trimEnd().split("\n");
+  const windows = { within: {}, quiet: { quiet: true } };
+  for (const [meaning, options] of Object.entries(windows)) windows[meaning] = new Filter({ keys: 1000, rate: 1e-9, within: 3_600_000, ...options });
+  for (const line of lines) {
+    const [meaning, what, key, at, answer] = line.split("\t");
+    const answered = windows[meaning][what === "add" ? "add" : "has"](key, { at: Number(at) });
+    assert.equal(answered, answer === "new" || answer === "yes", line);
+  }
 });
 
 test(`a window forgets (${build})`, () => {

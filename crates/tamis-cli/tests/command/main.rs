@@ -6,6 +6,9 @@ mod random;
 #[path = "../../../tamis-redis/tests/common/mod.rs"]
 #[allow(dead_code, unused_imports)] // the tests of Redis use the rest
 mod servers;
+#[path = "../../../tamis/tests/common/windows.rs"]
+#[allow(dead_code)] // questions between additions
+mod window_events;
 
 #[cfg(unix)]
 mod bar;

@@ -2,6 +2,7 @@
 
 use crate::common::Sandbox;
 use crate::random::Random;
+use crate::window_events;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -30,6 +31,30 @@ fn quiet_is_a_window_with_a_time_and_silence_without() {
     dir.write("1h", "c\n");
     assert_eq!(dir.ok("dedup --quiet ./1h").text(), "c\n");
     assert_eq!(dir.ok("dedup --quiet -- 1h").text(), "c\n");
+}
+
+/// Those that are added, by several threads; a second run goes on with the window of the first.
+#[test]
+fn the_events_that_every_host_knows() {
+    for meaning in ["within", "quiet"] {
+        let dir = Sandbox::new();
+        let mut events = window_events::events(meaning);
+        events.retain(|event| !event.is_asked);
+        let row = |event: &window_events::Event| {
+            let milliseconds = event.at.micros() / 1_000;
+            let (seconds, rest) = (milliseconds / 1_000, milliseconds % 1_000);
+            format!("{},{seconds}.{rest:03}\n", event.key)
+        };
+        let dedup = format!(
+            "dedup -q -j 3 --{meaning} 1h -n 1k -p 1e-9 --filter seen.tamis --csv 1 --no-header --time csv:2"
+        );
+        for events in events.chunks(events.len() / 2) {
+            let new = events.iter().filter(|event| event.answer);
+            let rows: String = events.iter().map(row).collect();
+            let ran = dir.feed(&dedup, &rows);
+            assert_eq!(ran.text(), new.map(row).collect::<String>(), "{}", ran.err);
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ mod common;
 #[path = "../../../tamis-redis/tests/common/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod servers;
+#[path = "../../../tamis/tests/common/windows.rs"]
+mod windows;
 
 mod answers;
 mod hostile;

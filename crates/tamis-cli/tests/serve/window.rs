@@ -2,10 +2,11 @@
 
 use crate::common::Sandbox;
 use crate::service::{Answer, Service, TOKEN};
+use crate::windows;
 use serde_json::json;
 use std::sync::Barrier;
 use std::time::Duration;
-use tamis::{Hasher, Moment, Span, Window, WindowOptions};
+use tamis::{Hasher, Moment, Renewal, Span, Window, WindowOptions};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// A generation of a window of an hour.
@@ -46,6 +47,25 @@ fn ago(time: Duration) -> Moment {
     let start = (Moment::now() - time).micros();
     let band = BAND.as_micros() as i64;
     Moment::from_micros(start.div_euclid(band) * band)
+}
+
+#[test]
+fn the_events_that_every_host_knows() {
+    for (meaning, renewal) in [("within", Renewal::Within), ("quiet", Renewal::Quiet)] {
+        let dir = Sandbox::new();
+        let options = WindowOptions::new(Span::Time(HOUR)).renewal(renewal);
+        let window = Window::with_options(&options, 1_000, 1e-9, Hasher::default());
+        save(&dir, &window.unwrap());
+        let service = Service::start_writing(&dir, "seen.tamis");
+        windows::replay(meaning, |event| match event.is_asked {
+            true => service.check_at(&event.key, event.at) == "yes\n",
+            // "new, too old" of some.
+            false => service
+                .add_at(&event.key, event.at)
+                .text()
+                .starts_with("new"),
+        });
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod common;
 #[path = "../../examples/crawler.rs"]
 mod example;
+#[path = "../../../tamis/tests/common/windows.rs"]
+mod windows;
 
 mod asynchronous;
 mod broken;

@@ -126,6 +126,19 @@ fn oracle(place: &Location, renewal: Renewal, seed: u64) {
 }
 
 #[test]
+fn the_events_that_every_host_knows() {
+    for (meaning, renewal) in [("within", Renewal::Within), ("quiet", Renewal::Quiet)] {
+        let place = at(server(), &format!("events-{meaning}"));
+        let mut filter = create(&place, &window_plan(HOUR, 1_000, 1e-9, renewal));
+        windows::replay(meaning, |event| match event.is_asked {
+            true => filter.contains_at(&event.key, event.at).unwrap(),
+            false => filter.insert_at(&event.key, event.at).unwrap(),
+        });
+        filter.delete().unwrap();
+    }
+}
+
+#[test]
 fn an_oracle_on_one_node() {
     std::thread::scope(|scope| {
         for (i, renewal) in [Renewal::Within, Renewal::Quiet].into_iter().enumerate() {

@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub(crate) mod reader;
+pub(crate) mod windows;
 
 use std::ops::Range;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};

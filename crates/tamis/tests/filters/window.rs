@@ -1,6 +1,7 @@
 //! Windows against an exact oracle with timestamps: nothing inside the window is
 //! missed, nothing beyond it and its band is remembered, and the rate is the one promised.
 
+use crate::common::windows;
 use std::collections::HashMap;
 use std::time::Duration;
 use tamis::{Hash, Hasher, Moment, Plan, Renewal, Span, Window, WindowOptions};
@@ -175,6 +176,78 @@ fn against_an_oracle() {
                 assert!(rate <= 0.0105, "{kind} {renewal:?} {generations}: {rate}");
             }
         }
+    }
+}
+
+/// What `golden/windows.tsv` has: bursts, pauses, ends of generations, late and too late. Only events whose answer is
+/// certain, so that every host has to give it.
+fn events() -> String {
+    let (second, step) = (1_000, 450_000);
+    let mut lines = String::new();
+    for (name, renewal) in [("within", Renewal::Within), ("quiet", Renewal::Quiet)] {
+        let mut oracle = Oracle {
+            span: 8 * step,
+            band: step,
+            renewal,
+            added: HashMap::new(),
+            latest: i64::MIN,
+        };
+        let (mut random, mut now, mut left) = (Random(3), 3_000_000 * step, 1_500);
+        while left > 0 {
+            now += match random.below(300) {
+                0 => 4 * step + random.below(12 * step as u64) as i64,
+                1..5 => step - now % step - random.below(2) as i64,
+                5..180 => 0,
+                _ => random.below(20 * second) as i64,
+            };
+            let late = match random.below(20) {
+                0 => random.below(10 * step as u64) as i64,
+                1..4 => random.below(step as u64) as i64,
+                _ => 0,
+            };
+            let (key, is_asked) = (random.below(120), random.below(4) == 0);
+            let ahead = if is_asked {
+                random.below(step as u64)
+            } else {
+                0
+            };
+            let at = now - late + ahead as i64;
+            let (Some(is_old), expected) = (oracle.is_old(at), oracle.expected(key, at)) else {
+                continue;
+            };
+            if expected == Expected::Either || is_asked && is_old {
+                continue;
+            }
+            let is_new = is_old || expected == Expected::New;
+            let (what, answer) = match (is_asked, is_new) {
+                (true, true) => ("ask", "no"),
+                (true, false) => ("ask", "yes"),
+                (false, true) => ("add", "new"),
+                (false, false) => ("add", "known"),
+            };
+            if !is_asked && !is_old {
+                oracle.add(key, at, is_new);
+            }
+            lines += &format!("{name}\t{what}\tkey-{key}\t{at}\t{answer}\n");
+            left -= 1;
+        }
+    }
+    lines
+}
+
+#[test]
+fn the_events_that_every_host_knows() {
+    if std::env::var("TAMIS_BLESS").is_ok_and(|bless| bless == "1") {
+        std::fs::write(windows::FILE, events()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(windows::FILE).unwrap(), events());
+    for (meaning, renewal) in [("within", Renewal::Within), ("quiet", Renewal::Quiet)] {
+        let options = WindowOptions::new(Span::Time(Duration::from_secs(3_600))).renewal(renewal);
+        let window = Window::with_options(&options, 1_000, 1e-9, Hasher::default()).unwrap();
+        windows::replay(meaning, |event| match event.is_asked {
+            true => window.contains_at(&event.key, event.at),
+            false => window.insert_at(&event.key, event.at),
+        });
     }
 }
 
