@@ -6,6 +6,7 @@ mod common;
 #[path = "../../examples/crawler.rs"]
 mod example;
 #[path = "../../../tamis/tests/common/windows.rs"]
+#[allow(dead_code)]
 mod windows;
 
 mod asynchronous;
