@@ -42,7 +42,7 @@ readme() {
 
 # Tests that draw cases by chance, with many more of them.
 more_cases() {
-    TAMIS_CASES=2000 linted cargo test --quiet $everything --test grep && TAMIS_CASES=600 linted cargo test --quiet $everything --test command random::
+    TAMIS_CASES=1000 linted cargo test --quiet $everything --test grep && TAMIS_CASES=300 linted cargo test --quiet $everything --test command random::
 }
 
 python_heavy() {
