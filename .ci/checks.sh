@@ -235,6 +235,7 @@ benchmarks() {
 # As a newcomer runs it: the small build, which says what it lacks.
 first_command() {
     local tamis=$CARGO_TARGET_DIR/release/tamis bytes command said
+    without_warning cargo build --quiet --release || return 1
     cargo run --quiet --release -- dedup samples/urls.txt | tail -n 3 || return 1
     bytes=$(stat -c %s "$tamis")
     echo "a program of $bytes bytes"
