@@ -361,7 +361,7 @@ pub fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
 
 /// URL lines of about 60 bytes. A line is a function of its id; a duplicate
 /// repeats an id drawn evenly from those already used.
-fn generate(path: &Path, lines: u64) -> std::io::Result<()> {
+pub fn generate(path: &Path, lines: u64) -> std::io::Result<()> {
     let mut random = Random(1);
     let mut used = 0;
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);

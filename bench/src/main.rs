@@ -23,6 +23,7 @@ mod pages;
 mod queries;
 mod redis;
 mod report;
+mod scale;
 mod serve;
 #[path = "../../crates/tamis-redis/tests/common/server.rs"]
 #[allow(dead_code)] // tests do more with a server
@@ -39,6 +40,7 @@ suites:
   filters [--keys 1e6,4e8] [--rounds 15]   Bloom filters at equal size, hashed keys
   urls [--keys 1e6,1e8] [--rounds 15]      Bloom filters at equal size, keys of 60 bytes
   dedup [--lines 1e7] [--rounds 5]         `tamis dedup` and the tools for the same job
+  scale [--lines 6e7] [--threads 1,2,4,8,16] [--rounds 2]   the command with so many threads
   cuckoo [--keys 1e7] [--rounds 5]         filters whose keys can be removed
   growing                                  a growing filter and a right-sized one
   fuse                                     filters of finished lists
@@ -70,6 +72,7 @@ fn run() -> Result<(), String> {
         "filters" => filters::run(args)?,
         "urls" => urls::run(args)?,
         "dedup" => dedup::run(args)?,
+        "scale" => scale::run(args)?,
         "cuckoo" => cuckoo::run(args)?,
         "growing" => growing::run(args)?,
         "fuse" => fuse::run(args)?,

@@ -127,6 +127,22 @@ impl Sink {
         matches!(&self.encoder, Some(Encoder::Plain(file)) if file.is_terminal())
     }
 
+    /// The file itself, if it is one that nobody else knows of, and still empty.
+    pub(crate) fn own_file(&self) -> Option<File> {
+        match &self.encoder {
+            Some(Encoder::Plain(file)) if self.file.is_some() && self.is_empty() => {
+                file.try_clone().ok()
+            }
+            _ => None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        let is_empty = |file: &File| file.metadata().is_ok_and(|file| file.len() == 0);
+        self.empty
+            && !matches!(&self.encoder, Some(Encoder::Plain(file)) if self.file.is_some() && !is_empty(file))
+    }
+
     /// Where output is appended to a file whose last line was never finished,
     /// ends that line: it would swallow our first record.
     pub(crate) fn end_last_line(&mut self, delimiter: u8) -> io::Result<()> {
@@ -150,6 +166,7 @@ impl Sink {
     /// not, it stays under another name. Either way it is in a place that the
     /// user keeps.
     pub(crate) fn finish(&mut self, well: bool) -> Result<()> {
+        let is_empty = self.is_empty();
         let encoded = self.encoder.take().map_or(Ok(()), Encoder::finish);
         match self.file.take() {
             None => {}
@@ -157,13 +174,13 @@ impl Sink {
                 let meant = file.path().to_owned();
                 if let Err(unplaced) = file.try_place() {
                     let Unplaced { error, file } = *unplaced;
-                    if let Some(file) = file.filter(|_| !self.empty) {
+                    if let Some(file) = file.filter(|_| !is_empty) {
                         keep(file, "output")?;
                     }
                     return Err(present::creating(&meant, error));
                 }
             }
-            Some(_) if self.empty => {}
+            Some(_) if is_empty => {}
             Some(file) => keep(file, "partial output")?,
         }
         Ok(encoded?)

@@ -3,9 +3,10 @@
 pub(crate) use crate::source::{InputArgs, RuleArgs, Run, threads};
 
 use crate::bar::Bar;
+use crate::output::Sink;
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow};
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tamis::{Hash, Hasher, Moment};
 use tamis_records::batch::{Print, Token};
 use tamis_records::input::InputError;
 use tamis_records::key::{Refused, Wrong};
-use tamis_records::pipeline::{self, Job};
+use tamis_records::pipeline::{self, Deciding, Job};
 use tamis_records::progress::Progress;
 use tamis_records::reader::CHUNK;
 
@@ -134,6 +135,7 @@ pub(crate) struct Pass<'a, S, H = Hasher> {
     shards: &'a mut [S],
     print: Print,
     output: Option<&'a mut (dyn Write + Send)>,
+    output_file: Option<File>,
     checkpoint: Option<Checkpoint<'a, S>>,
     hides_bar: bool,
     small_steps: bool,
@@ -148,6 +150,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             shards,
             print: Print::Nothing,
             output: None,
+            output_file: None,
             checkpoint: None,
             hides_bar: input.hides_bar,
             small_steps: false,
@@ -158,6 +161,12 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
     pub(crate) fn print(mut self, print: Print, output: &'a mut (dyn Write + Send)) -> Self {
         (self.print, self.output) = (print, Some(output));
         self
+    }
+
+    /// Prints these records to a sink, by several threads at once where that can be done.
+    pub(crate) fn print_to(mut self, print: Print, sink: &'a mut Sink) -> Self {
+        self.output_file = sink.own_file();
+        self.print(print, sink)
     }
 
     /// Hides the progress bar, if so.
@@ -184,7 +193,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         self,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
-        self.carry(None, decide)
+        self.carry(Deciding::ByShards, decide)
     }
 
     /// The same with answers from every thread at once, by `ask`, which `decide` is given in the order of the input.
@@ -193,12 +202,20 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         ask: impl Fn(&[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
-        self.carry(Some(&ask), decide)
+        self.carry(Deciding::Asking(&ask), decide)
+    }
+
+    /// Decides without shards, by one that sees to the order of chunks itself.
+    pub(crate) fn run_in_order(
+        self,
+        decide: impl Fn(u64, &[H::Token], &mut [bool], &dyn Fn() -> bool) -> Result<bool> + Sync,
+    ) -> Result<Report> {
+        self.carry(Deciding::InOrder(&decide), |_, _, _| Ok(()))
     }
 
     fn carry(
         self,
-        ask: Option<&pipeline::Ask<H::Token, anyhow::Error>>,
+        deciding: Deciding<H::Token, anyhow::Error>,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
     ) -> Result<Report> {
         let rule = self.input.rule_for(self.hasher.rule())?;
@@ -225,13 +242,14 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
             rule: &rule,
             hash: |key: &[u8], time| self.hasher.token_at(key, time),
             shards: self.shards,
-            ask,
+            deciding,
             decide,
             print: self.print,
             output: match self.output {
                 Some(output) => output,
                 None => &mut nowhere,
             },
+            output_file: self.output_file.as_ref(),
             threads,
             progress: &progress,
             checkpoint: self.checkpoint,

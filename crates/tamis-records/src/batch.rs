@@ -74,8 +74,8 @@ pub(crate) struct Batch<K> {
     pub(crate) lanes: Vec<Lane<K>>,
     /// The first record that is not as the user said.
     refused: Option<(usize, Wrong)>,
-    /// Records behind their prefixes.
-    located: Vec<u8>,
+    /// How many bytes the last records took behind their prefixes.
+    located: usize,
 }
 
 /// The records of a batch that one shard decides, in input order.
@@ -114,7 +114,7 @@ impl<K: Token> Batch<K> {
             chosen: Vec::new(),
             lanes: (0..shards).map(|_| Lane::new()).collect(),
             refused: None,
-            located: Vec::new(),
+            located: 0,
         }
     }
 
@@ -216,13 +216,14 @@ impl<K: Token> Batch<K> {
         self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()
     }
 
-    /// The bytes to print. `before` counts the records of the input that come before this chunk's.
-    pub(crate) fn select<'c>(
-        &'c mut self,
-        chunk: &'c mut Chunk,
+    /// The bytes to print: a buffer, mostly the chunk's, and how much of it. `before` counts the records of the input
+    /// that come before this chunk's.
+    pub(crate) fn select(
+        &mut self,
+        chunk: &mut Chunk,
         print: Print,
         before: u64,
-    ) -> &'c [u8] {
+    ) -> (Vec<u8>, usize) {
         match print {
             Print::Chosen => self.gather(chunk, true),
             Print::Others => self.gather(chunk, false),
@@ -240,7 +241,7 @@ impl<K: Token> Batch<K> {
                 // A record is shorter than 4 GiB, or refused.
                 out.extend_from_slice(&(record.len() as u32).to_le_bytes());
             }),
-            Print::Nothing => &[],
+            Print::Nothing => (Vec::new(), 0),
         }
     }
 
@@ -250,9 +251,8 @@ impl<K: Token> Batch<K> {
         &mut self,
         chunk: &Chunk,
         prefix: impl Fn(&mut Vec<u8>, Option<u64>, &[u8]),
-    ) -> &[u8] {
-        let mut out = std::mem::take(&mut self.located);
-        out.clear();
+    ) -> (Vec<u8>, usize) {
+        let mut out = Vec::with_capacity(self.located);
         let mut print = |number, record: &[u8]| {
             prefix(&mut out, number, record);
             out.extend_from_slice(record);
@@ -266,13 +266,14 @@ impl<K: Token> Batch<K> {
                 print(Some(i as u64 + 1), record);
             }
         }
-        self.located = out;
-        &self.located
+        self.located = out.len();
+        let length = out.len();
+        (out, length)
     }
 
     /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
     /// beats gathering hundreds of short pieces.
-    fn gather<'c>(&self, chunk: &'c mut Chunk, wanted: bool) -> &'c [u8] {
+    fn gather(&self, chunk: &mut Chunk, wanted: bool) -> (Vec<u8>, usize) {
         let first = chunk.header;
         let mut kept = if chunk.prints_header { chunk.header } else { 0 };
         let mut run = 0;
@@ -287,6 +288,6 @@ impl<K: Token> Batch<K> {
         let end = self.ends.last().map_or(0, |&end| end as usize);
         chunk.buffer.copy_within(first + run..first + end, kept);
         kept += end - run;
-        &chunk.buffer[..kept]
+        (std::mem::take(&mut chunk.buffer), kept)
     }
 }

@@ -23,7 +23,7 @@ use self::members::{Members, Trailing};
 use crate::progress::Progress;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -300,6 +300,10 @@ pub struct Input {
     failed: Option<InputError>,
     /// When it was last written, if it is a file.
     written: Option<Moment>,
+    /// The file, if it is one that can be read by position.
+    file: Option<Arc<File>>,
+    /// How many bytes were taken from it in advance, and are still to be read.
+    taken: usize,
 }
 
 impl Input {
@@ -332,8 +336,10 @@ impl Input {
     ) -> Result<Self, InputError> {
         match file.metadata() {
             Ok(metadata) if metadata.is_file() => {
-                let mut input = Self::from_read(name, file, packing, progress)?;
+                let file = Arc::new(file);
+                let mut input = Self::from_read(name, Arc::clone(&file), packing, progress)?;
                 input.written = metadata.modified().ok().map(Moment::from);
+                input.file = Some(file).filter(|_| !input.is_compressed());
                 Ok(input)
             }
             Ok(metadata) if metadata.is_dir() => Err(InputError::left(name, Left::Folder)),
@@ -371,9 +377,11 @@ impl Input {
         };
         let mut first = first.map_err(failed)?;
         let compression = Compression::of(&first);
+        let mut taken = 0;
         let bytes: Box<dyn Read + Send> = match compression {
             Compression::None => {
                 skip_mark(&mut first);
+                taken = first.len();
                 Box::new(Cursor::new(first).chain(source))
             }
             _ => Box::new(Unmarked {
@@ -389,6 +397,8 @@ impl Input {
             peeked: Cursor::default(),
             failed: None,
             written: None,
+            file: None,
+            taken,
         })
     }
 
@@ -426,6 +436,17 @@ impl Input {
         self.written
     }
 
+    /// The file, and where the next bytes are in it, if they can be read by position.
+    pub(crate) fn position(&self) -> Option<(Arc<File>, u64)> {
+        let peeked = self.peeked.get_ref().len() as u64 - self.peeked.position();
+        let file = self
+            .file
+            .as_ref()
+            .filter(|_| peeked == 0 && self.taken == 0)?;
+        let at = (&mut &**file).stream_position().ok()?;
+        Some((Arc::clone(file), at))
+    }
+
     /// Whether its bytes are unpacked.
     pub fn is_compressed(&self) -> bool {
         self.compression != Compression::None
@@ -449,7 +470,10 @@ impl Input {
         let limit = into.len().min(self.compression.read_limit());
         loop {
             match self.bytes.read(&mut into[..limit]) {
-                Ok(count) => return Ok(count),
+                Ok(count) => {
+                    self.taken = self.taken.saturating_sub(count);
+                    return Ok(count);
+                }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(self.explain(e)),
             }

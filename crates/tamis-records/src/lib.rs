@@ -25,7 +25,7 @@
 //! use tamis_records::exact::ExactSet;
 //! use tamis_records::input::{Input, Packing};
 //! use tamis_records::key::{Columns, RecordRule, Part, Separator};
-//! use tamis_records::pipeline::{Halt, Job, Outcome, run};
+//! use tamis_records::pipeline::{Deciding, Halt, Job, Outcome, run};
 //! use tamis_records::progress::Progress;
 //! use tamis_records::reader::{CHUNK, Reader};
 //!
@@ -41,12 +41,13 @@
 //!     rule: &rule,
 //!     hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
 //!     shards: &mut shards,
-//!     ask: None,
+//!     deciding: Deciding::ByShards,
 //!     decide: |seen: &mut ExactSet, hashes: &[tamis::Hash], new: &mut [bool]| {
 //!         seen.insert_many(hashes, new).map_err(|error| Halt::Failed(error.into()))
 //!     },
 //!     print: Print::Chosen,
 //!     output: &mut output,
+//!     output_file: None,
 //!     threads: 2,
 //!     progress: &Progress::default(),
 //!     checkpoint: None,
@@ -62,7 +63,9 @@
 //! `parquet`: keys in the columns of Parquet files.
 
 pub mod batch;
+mod block;
 pub mod exact;
+mod flow;
 pub mod formats;
 pub mod grep;
 pub mod input;
@@ -78,8 +81,9 @@ pub mod records;
 pub mod scan;
 pub mod search;
 mod turn;
+mod written;
 
-// Where `turn` finds its locks.
+// Where `flow`, `turn` and `written` find their locks.
 use std::sync;
 
 #[cfg(test)]

@@ -3,21 +3,25 @@
 //! Every thread carries one chunk of records through all stages:
 //!
 //! ```text
-//! read (one thread at a time) → hash, ask (freely) → shard 0, shard 1, … (in chunk order) → print (in chunk order)
+//! read (one thread at a time, or by position) → hash, ask (freely) → decide (in chunk order) → print (in chunk order)
 //! ```
 //!
-//! A key belongs to one shard by its hash, and a shard sees the chunks in input order. So every answer depends on
-//! the input alone, no shard is ever shared, and no queue can grow: there are as many chunks as threads.
+//! A key belongs to one shard by its hash, and a shard sees the chunks in input order; a filter that several threads add
+//! to sees to the order itself ([`Deciding`]). So every answer depends on the input alone. No queue can grow: chunks that
+//! are decided and wait for those before them to be printed are as many as threads.
 
 use crate::batch::{Batch, Lane, Print, Token};
+use crate::flow::Flow;
 use crate::input::InputError;
 use crate::key::{KeyMaker, RecordRule, Refused};
 use crate::progress::Progress;
 use crate::reader::{Chunk, Reader};
-use crate::turn::{Access, Turn};
+use crate::turn::Turn;
+use crate::written::InOrder;
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tamis::Moment;
 
@@ -31,15 +35,18 @@ pub struct Job<'a, S, K, H, D, E> {
     pub hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub shards: &'a mut [S],
-    /// Answers that depend on nothing but the keys: every thread finds them by itself, in no order.
-    pub ask: Option<&'a Ask<'a, K, E>>,
-    /// Answers for the keys of a shard, in the order of the input. It is given those of `ask`, or else such as print
-    /// nothing.
+    /// Who answers for a key before `decide` does, or instead.
+    pub deciding: Deciding<'a, K, E>,
+    /// Answers for the keys of a shard, in the order of the input. It is given those asked for before, or else such as
+    /// print nothing.
     pub decide: D,
     /// Which records go to the output.
     pub print: Print,
     /// Gets large writes; needs no buffer of its own.
     pub output: &'a mut (dyn Write + Send),
+    /// The file behind the output, if it is empty and nobody else writes to it: then several threads write at once, each
+    /// to its place.
+    pub output_file: Option<&'a File>,
     /// How many threads carry chunks.
     pub threads: usize,
     /// What has been done so far.
@@ -56,6 +63,23 @@ pub struct Checkpoint<'a, S, E> {
     /// Saves all shards.
     pub save: Save<'a, S, E>,
 }
+
+/// How answers are found.
+pub enum Deciding<'a, K, E> {
+    /// By the shards alone.
+    ByShards,
+    /// Answers that depend on nothing but the keys: every thread finds them by itself, in no order, before the shards
+    /// decide.
+    Asking(&'a Ask<'a, K, E>),
+    /// Without shards, by one that sees to the order itself.
+    InOrder(&'a DecideInOrder<'a, K, E>),
+}
+
+/// A function that answers for the keys of the chunk with this number, as if it came after all chunks with lower numbers
+/// and before all others. It is called once for each number, by several threads at once. It asks the function that it is
+/// given when the chunk's turn has come: where that says no, it decides nothing. Gives whether it did.
+pub type DecideInOrder<'a, K, E> =
+    dyn Fn(u64, &[K], &mut [bool], &dyn Fn() -> bool) -> Result<bool, E> + Sync + 'a;
 
 /// A function that answers for keys.
 pub type Ask<'a, K, E> = dyn Fn(&[K], &mut [bool]) -> Result<(), Halt<E>> + Sync + 'a;
@@ -112,7 +136,7 @@ where
 {
     let engine = Engine {
         source: Mutex::new(Source {
-            reader: job.reader,
+            reader: job.reader.giving_blocks(),
             next: 0,
         }),
         saver: job.checkpoint.map(|checkpoint| {
@@ -121,19 +145,28 @@ where
                 saved: Instant::now(),
             })
         }),
+        flow: Flow::default(),
         shards: job.shards.iter_mut().map(Turn::new).collect(),
-        output: Turn::new(Output {
+        order: InOrder::new(job.threads, job.output_file.is_none()),
+        output: Mutex::new(Output {
             writer: job.output,
             result: Ok(()),
+            whole: u64::MAX,
         }),
+        output_file: job.output_file,
+        spare: Mutex::default(),
+        unread: Mutex::default(),
         numbers: Turn::new(0),
+        needs_numbers: matches!(job.print, Print::Located(prefix) if prefix.number)
+            || job.rule.can_refuse(),
         rule: job.rule,
         hash: job.hash,
-        ask: job.ask,
+        deciding: job.deciding,
         decide: job.decide,
         halted: AtomicBool::new(false),
         failure: Mutex::new(None),
         print: job.print,
+        threads: job.threads,
         progress: job.progress,
     };
     let end = Signal::default();
@@ -147,15 +180,17 @@ where
         });
         end.give();
     });
-    let mut output = engine.output.into_inner();
+    let mut output = engine.output.into_inner().expect(NO_PANIC);
     output.flush();
-    let source = engine.source.into_inner().expect("threads have ended well");
-    let failure = engine
-        .failure
-        .into_inner()
-        .expect("threads have ended well");
+    if let Some(file) = engine.output_file {
+        output.cut(file);
+    }
+    let source = engine.source.into_inner().expect(NO_PANIC);
+    let failure = engine.failure.into_inner().expect(NO_PANIC);
+    let mut input_errors = source.reader.into_errors();
+    input_errors.extend(engine.unread.into_inner().expect(NO_PANIC));
     Outcome {
-        input_errors: source.reader.into_errors(),
+        input_errors,
         output: output.result,
         decided: failure.map_or(Ok(()), Err),
     }
@@ -165,19 +200,29 @@ struct Engine<'a, S, K, H, D, E> {
     source: Mutex<Source>,
     /// Locked after the source, if both are.
     saver: Option<Mutex<Saver<'a, S, E>>>,
+    /// Locked after both.
+    flow: Flow,
     shards: Vec<Turn<&'a mut S>>,
-    output: Turn<Output<'a>>,
+    order: InOrder<Finished>,
+    output: Mutex<Output<'a>>,
+    output_file: Option<&'a File>,
+    /// Buffers whose bytes are printed.
+    spare: Mutex<Vec<Vec<u8>>>,
+    /// What went wrong where chunks are read by position.
+    unread: Mutex<Vec<InputError>>,
     /// How many records of the present input came before a chunk, with its header row.
     numbers: Turn<u64>,
+    needs_numbers: bool,
     rule: &'a RecordRule,
     hash: H,
-    ask: Option<&'a Ask<'a, K, E>>,
+    deciding: Deciding<'a, K, E>,
     decide: D,
     /// Nothing is decided any more.
     halted: AtomicBool,
     /// The first one counts.
     failure: Mutex<Option<E>>,
     print: Print,
+    threads: usize,
     progress: &'a Progress,
 }
 
@@ -225,7 +270,7 @@ const NO_PANIC: &str = "no thread panics while it holds it";
 /// Where chunks are on their way when a checkpoint is due, the next look comes after this time.
 const SOON: Duration = Duration::from_millis(50);
 
-impl<S, K, H, D, E> Engine<'_, S, K, H, D, E>
+impl<'a, S, K, H, D, E> Engine<'a, S, K, H, D, E>
 where
     S: Send,
     E: From<Refused> + Send,
@@ -236,50 +281,75 @@ where
     fn carry_chunks(&self) {
         let _guard = EndOnPanic;
         let mut chunk = Chunk::default();
-        let mut batch = Batch::<K>::new(self.shards.len());
+        let mut batch = Batch::<K>::new(self.shards.len().max(1));
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
+            if let Err(error) = chunk.load(self.progress) {
+                self.unread.lock().expect(NO_PANIC).push(error);
+            }
             let bytes = chunk.records().len() as u64;
             let without = batch.hash(&chunk, &mut keys, &self.hash);
             let before = self.number(number, &chunk, batch.records() as u64);
-            let mut refusal = batch.refusal(&chunk, before);
-            for (shard, lane) in self.shards.iter().zip(&mut batch.lanes) {
-                let asked = self.ask(lane);
-                let mut shard = shard.wait(number);
-                // In turn: the chunks before this one are still decided, and may have been enough.
-                if let Some(refusal) = refusal.take()
-                    && !self.halted.load(Ordering::Relaxed)
-                {
-                    self.halt(Some(refusal.into()));
+            let refusal = batch.refusal(&chunk, before);
+            match self.deciding {
+                Deciding::InOrder(decide) => {
+                    self.decide_in_order(number, &mut batch.lanes[0], refusal, decide);
                 }
-                self.decide(&mut shard, lane, asked);
-                shard.pass();
+                _ => self.decide_by_shards(number, &mut batch.lanes, refusal),
             }
             let chosen = batch.collect();
             let records = batch.records() as u64;
             let printed = batch.select(&mut chunk, self.print, before);
-            let mut output = self.output.wait(number);
-            if !output.write(printed) {
-                self.progress.stop.store(true, Ordering::Relaxed);
-            }
-            output.pass();
-            self.progress.records.fetch_add(records, Ordering::Relaxed);
-            self.progress.chosen.fetch_add(chosen, Ordering::Relaxed);
-            self.progress.bytes.fetch_add(bytes, Ordering::Relaxed);
-            self.progress
+            let progress = self.progress;
+            progress.records.fetch_add(records, Ordering::Relaxed);
+            progress.chosen.fetch_add(chosen, Ordering::Relaxed);
+            progress.bytes.fetch_add(bytes, Ordering::Relaxed);
+            progress
                 .without_key
                 .fetch_add(without.key, Ordering::Relaxed);
-            self.progress
+            progress
                 .without_time
                 .fetch_add(without.time, Ordering::Relaxed);
-            self.progress
+            progress
                 .not_urls
                 .fetch_add(keys.take_not_urls(), Ordering::Relaxed);
+            let length = printed.1 as u64;
+            self.order.write(number, printed, length, |printed, at| {
+                self.write(printed, at);
+            });
         }
     }
 
-    /// How many rows of its input come before the chunk's records.
+    /// Prints a chunk, when it is its turn or its place is known.
+    fn write(&self, (buffer, length): Finished, at: u64) {
+        let bytes = &buffer[..length];
+        let well = match self.output_file {
+            Some(file) => {
+                let written = write_at(file, bytes, at);
+                written.is_ok() || self.output().fail(written, at)
+            }
+            None => self.output().write(bytes),
+        };
+        if !well {
+            self.progress.stop.store(true, Ordering::Relaxed);
+        }
+        let mut spare = self.spare.lock().expect(NO_PANIC);
+        if !buffer.is_empty() && spare.len() < self.threads {
+            spare.push(buffer);
+        }
+        drop(spare);
+        self.flow.leave();
+    }
+
+    fn output(&self) -> MutexGuard<'_, Output<'a>> {
+        self.output.lock().expect(NO_PANIC)
+    }
+
+    /// How many rows of its input come before the chunk's records, if that is of use.
     fn number(&self, number: u64, chunk: &Chunk, records: u64) -> u64 {
+        if !self.needs_numbers {
+            return 0;
+        }
         let mut numbers = self.numbers.wait(number);
         if chunk.starts_input {
             *numbers = 0;
@@ -290,11 +360,26 @@ where
         before
     }
 
+    fn decide_by_shards(&self, number: u64, lanes: &mut [Lane<K>], mut refusal: Option<Refused>) {
+        for (shard, lane) in self.shards.iter().zip(lanes) {
+            let asked = self.ask(lane);
+            let mut shard = shard.wait(number);
+            // In turn: the chunks before this one are still decided, and may have been enough.
+            if let Some(refusal) = refusal.take()
+                && !self.halted.load(Ordering::Relaxed)
+            {
+                self.halt(Some(refusal.into()));
+            }
+            self.decide(&mut shard, lane, asked);
+            shard.pass();
+        }
+    }
+
     /// Asks, in no order, unless deciding has come to its end.
     fn ask(&self, lane: &mut Lane<K>) -> Result<(), Halt<E>> {
         let (keys, chosen) = lane.undecided(self.print.silent());
-        match self.ask {
-            Some(ask) if !self.halted.load(Ordering::Relaxed) => ask(keys, chosen),
+        match self.deciding {
+            Deciding::Asking(ask) if !self.halted.load(Ordering::Relaxed) => ask(keys, chosen),
             _ => Ok(()),
         }
     }
@@ -317,6 +402,33 @@ where
         }
     }
 
+    fn decide_in_order(
+        &self,
+        number: u64,
+        lane: &mut Lane<K>,
+        refusal: Option<Refused>,
+        decide: &DecideInOrder<K, E>,
+    ) {
+        let refusal = Mutex::new(refusal);
+        let wanted = || {
+            let refusal = refusal.lock().expect(NO_PANIC).take();
+            if let Some(refusal) = refusal
+                && !self.halted.load(Ordering::Relaxed)
+            {
+                self.halt(Some(refusal.into()));
+            }
+            !self.halted.load(Ordering::Relaxed)
+        };
+        let (keys, chosen) = lane.undecided(self.print.silent());
+        let decided = decide(number, keys, chosen, &wanted).unwrap_or_else(|error| {
+            self.halt(Some(error));
+            false
+        });
+        if !decided {
+            lane.undecided(self.print.silent());
+        }
+    }
+
     fn halt(&self, failure: Option<E>) {
         self.halted.store(true, Ordering::Relaxed);
         self.progress.stop.store(true, Ordering::Relaxed);
@@ -328,19 +440,25 @@ where
 
     /// Reads the next chunk and gives its number.
     fn read(&self, chunk: &mut Chunk) -> Option<u64> {
-        let mut source = self.source.lock().expect("no thread panics while it reads");
+        if chunk.buffer.is_empty()
+            && let Some(buffer) = self.spare.lock().expect(NO_PANIC).pop()
+        {
+            chunk.buffer = buffer;
+        }
+        let mut source = self.source.lock().expect(NO_PANIC);
         if let Some(saver) = &self.saver {
             let mut saver = saver.lock().expect(NO_PANIC);
             if saver.left().is_zero() {
                 // No chunk starts while the source is held, and those before it are waited for.
-                let output = self.output.wait(source.next);
-                let shards = self.shards.iter().map(|shard| shard.wait(source.next));
-                self.save(&mut saver, output, shards.collect());
+                let ebb = self.flow.wait_for_ebb();
+                self.save(&mut saver);
+                drop(ebb);
             }
         }
         if self.progress.stop.load(Ordering::Relaxed) || !source.reader.read(chunk) {
             return None;
         }
+        self.flow.enter();
         source.next += 1;
         Some(source.next - 1)
     }
@@ -362,37 +480,24 @@ where
             let mut saver = saver.lock().expect(NO_PANIC);
             pause = saver.left();
             if pause.is_zero() {
-                pause = if self.save_if_settled(&mut saver) {
-                    every
-                } else {
-                    SOON.min(every)
+                pause = match self.flow.ebb() {
+                    Some(_ebb) => {
+                        self.save(&mut saver);
+                        every
+                    }
+                    None => SOON.min(every),
                 };
             }
         }
     }
 
-    /// Runs the checkpoint, unless a chunk has been decided in part or is not printed yet.
-    fn save_if_settled(&self, saver: &mut Saver<S, E>) -> bool {
-        let output = self.output.as_it_is();
-        let printed = output.number();
-        let shards: Vec<_> = self.shards.iter().map(Turn::as_it_is).collect();
-        let settled = shards.iter().all(|shard| shard.number() == printed);
-        if settled {
-            self.save(saver, output, shards);
-        }
-        settled
-    }
-
-    /// Runs the checkpoint. What the shards have decided is printed.
-    fn save(
-        &self,
-        saver: &mut Saver<S, E>,
-        mut output: Access<Output>,
-        mut shards: Vec<Access<&mut S>>,
-    ) {
+    /// Runs the checkpoint. No chunk is on its way: what the shards have decided is printed.
+    fn save(&self, saver: &mut Saver<S, E>) {
+        let mut output = self.output();
         output.flush();
         // Where a decision has failed, shards hold keys whose records were not printed.
         if output.result.is_ok() && !self.halted.load(Ordering::Relaxed) {
+            let mut shards: Vec<_> = self.shards.iter().map(Turn::as_it_is).collect();
             let mut shards: Vec<_> = shards.iter_mut().map(|shard| &mut ***shard).collect();
             if let Err(error) = (saver.checkpoint.save)(&mut shards) {
                 self.halt(Some(error));
@@ -402,10 +507,15 @@ where
     }
 }
 
+/// A chunk's bytes to print: so many of the buffer.
+type Finished = (Vec<u8>, usize);
+
 /// The output and its first error; after that, nothing is written.
 struct Output<'a> {
     writer: &'a mut (dyn Write + Send),
     result: io::Result<()>,
+    /// Where chunks are written to their places: the output is whole up to here.
+    whole: u64,
 }
 
 impl Output<'_> {
@@ -417,11 +527,45 @@ impl Output<'_> {
         self.result.is_ok()
     }
 
+    /// Notes that a chunk could not be written to its place. `false`, as it did not go well.
+    fn fail(&mut self, written: io::Result<()>, at: u64) -> bool {
+        self.whole = self.whole.min(at);
+        if self.result.is_ok() {
+            self.result = written;
+        }
+        false
+    }
+
+    /// Cuts off what lies behind a chunk that is missing.
+    fn cut(&mut self, file: &File) {
+        if self.whole < u64::MAX
+            && let Err(error) = file.set_len(self.whole)
+        {
+            self.result = Err(error);
+        }
+    }
+
     fn flush(&mut self) {
         if self.result.is_ok() {
             self.result = self.writer.flush();
         }
     }
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_write(file, bytes, at)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            count => (bytes, at) = (&bytes[count..], at + count as u64),
+        }
+    }
+    Ok(())
 }
 
 /// A thread that panics never passes its turns on, and the others would wait for ever.

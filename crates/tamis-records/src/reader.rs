@@ -1,15 +1,18 @@
 //! Inputs, one after the other, as chunks of whole records.
 
+use crate::block::{Block, Blocks};
 use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Input, InputError};
 use crate::key::{Columns, RecordRule, Separator};
+use crate::progress::Progress;
 use crate::records::{Framing, LastBorder, newlines};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tamis::Moment;
 
 /// Bytes that travel together: enough to make a system call cheap, few enough to stay in the second-level cache.
-pub const CHUNK: usize = 256 << 10;
+pub const CHUNK: usize = 512 << 10;
 /// A longer record is refused. Also keeps positions within 32 bits.
 const LONGEST_RECORD: usize = 1 << 30;
 /// A quoted field of CSV with line feeds in it makes a record no longer than about this: rather than that, its quote was
@@ -28,8 +31,10 @@ pub struct Chunk {
     pub buffer: Vec<u8>,
     /// How much of the buffer is header and records.
     pub length: usize,
-    /// The bytes of a header row in front of the records.
+    /// The bytes in front of the records: a header row, or such as belong to another chunk.
     pub header: usize,
+    /// Whether these are a header row.
+    pub has_header: bool,
     /// Whether that header belongs into the output: only the first one does.
     pub prints_header: bool,
     /// How the records follow one another.
@@ -42,9 +47,23 @@ pub struct Chunk {
     pub starts_input: bool,
     /// When its input was last written, if that is a file.
     pub written: Option<Moment>,
+    /// Where its records are still to be read from.
+    block: Option<Block>,
 }
 
 impl Chunk {
+    /// Reads the records, if that is still to be done: unlike [`Reader::read`], by several threads at once.
+    pub fn load(&mut self, progress: &Progress) -> Result<(), InputError> {
+        let Some(block) = self.block.take() else {
+            return Ok(());
+        };
+        let read = block.read(self, LONGEST_RECORD);
+        progress
+            .consumed
+            .fetch_add(self.records().len() as u64, Ordering::Relaxed);
+        read
+    }
+
     /// The records, one after the other.
     #[inline]
     pub fn records(&self) -> &[u8] {
@@ -53,7 +72,7 @@ impl Chunk {
 
     /// How many rows are in front of the records.
     pub fn header_rows(&self) -> u64 {
-        u64::from(self.header > 0)
+        u64::from(self.has_header)
     }
 
     /// Appends the records of another chunk, if they are alike and few.
@@ -61,7 +80,7 @@ impl Chunk {
         let records = other.records();
         let length = self.length + records.len();
         let alike = self.framing == other.framing && self.columns == other.columns;
-        if !alike || other.prints_header || length > most {
+        if !alike || other.prints_header || other.block.is_some() || length > most {
             return false;
         }
         self.buffer.resize(self.buffer.len().max(length), 0);
@@ -125,6 +144,7 @@ pub struct Reader {
     /// Whether inputs are looked at for what has no lines.
     looks_at_kinds: bool,
     joins_files: bool,
+    gives_blocks: bool,
     framing: Framing,
     columns: Option<(Columns, Separator)>,
     current: Option<Current>,
@@ -146,6 +166,8 @@ struct Current {
     framing: Framing,
     /// Line feeds in the chunks so far, where quotes can make it matter.
     lines: u64,
+    /// What is read next, if it is read by position.
+    blocks: Option<Blocks>,
 }
 
 impl Reader {
@@ -162,6 +184,7 @@ impl Reader {
             oddities: Oddities::Ignored,
             looks_at_kinds: false,
             joins_files: false,
+            gives_blocks: false,
             framing: rule.framing(),
             columns,
             current: None,
@@ -184,6 +207,12 @@ impl Reader {
     /// keep us waiting.
     pub fn joining_files(mut self, joins: bool) -> Self {
         self.joins_files = joins;
+        self
+    }
+
+    /// Lets whoever reads a chunk [load](Chunk::load) it, where that can be done by position.
+    pub(crate) fn giving_blocks(mut self) -> Self {
+        self.gives_blocks = true;
         self
     }
 
@@ -215,7 +244,7 @@ impl Reader {
                 }
             }
         }
-        if self.joins_files {
+        if self.joins_files && chunk.block.is_none() {
             self.join(chunk);
         }
         true
@@ -243,10 +272,17 @@ impl Reader {
         let Some(mut current) = self.current.take() else {
             return false;
         };
+        if self.give_block(&mut current, chunk) {
+            self.current = Some(current);
+            return true;
+        }
         let filled = self.fill(&mut current, chunk);
         let usable = chunk.length > 0 && self.begin(&mut current, chunk);
         match filled {
-            Ok(More::Yes) if usable => self.current = Some(current),
+            Ok(More::Yes) if usable => {
+                self.find_blocks(&mut current);
+                self.current = Some(current);
+            }
             Ok(_) => self.rest.clear(),
             Err(e) => {
                 self.rest.clear();
@@ -254,6 +290,36 @@ impl Reader {
             }
         }
         usable
+    }
+
+    /// Goes on by position, if that can be done. Not in CSV, where what is a record depends on the quotes before it.
+    fn find_blocks(&mut self, current: &mut Current) {
+        if let Framing::Delimited(delimiter) = current.framing
+            && self.gives_blocks
+            && let Some((file, at)) = current.input.position()
+        {
+            let start = at - self.rest.len() as u64;
+            current.blocks = Blocks::new(file, start, 4 * self.chunk_size as u64, delimiter);
+            if current.blocks.is_some() {
+                self.rest.clear();
+            }
+        }
+    }
+
+    /// Makes the next block a chunk that is still to be loaded.
+    fn give_block(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
+        let next = current.blocks.as_mut().map(|it| it.next(self.chunk_size));
+        if let Some(None) = next {
+            current.blocks = None;
+        }
+        let Some(Some(block)) = next else {
+            return false;
+        };
+        chunk.length = 0;
+        chunk.framing = current.framing;
+        self.begin(current, chunk);
+        chunk.block = Some(block);
+        true
     }
 
     /// Whether an input is open. If none is, the next one is opened.
@@ -269,6 +335,7 @@ impl Reader {
                         columns: Arc::default(),
                         framing: self.framing,
                         lines: 0,
+                        blocks: None,
                     });
                 }
             }
@@ -428,6 +495,7 @@ impl Reader {
     /// the input is given up.
     fn begin(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
         chunk.header = 0;
+        chunk.has_header = false;
         chunk.prints_header = false;
         chunk.starts_input = !current.started;
         chunk.input = current.input.given_name();
@@ -454,6 +522,7 @@ impl Reader {
             }
             if columns.header {
                 chunk.header = header;
+                chunk.has_header = header > 0;
                 chunk.prints_header = self.first_header.is_none();
                 let name = current.input.name().to_owned();
                 self.first_header

@@ -4,9 +4,13 @@
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 
+/// Threads that wait, at most, before two of them share a condition.
+const SEATS: u64 = 32;
+
 pub(crate) struct Turn<T> {
     queue: Mutex<Queue<T>>,
-    moved: Condvar,
+    /// Whoever waits for a block's turn waits for one of these, by the block's number: only the next one is woken.
+    seats: Box<[Condvar]>,
 }
 
 struct Queue<T> {
@@ -23,7 +27,7 @@ impl<T> Turn<T> {
                 waiting: 0,
                 value,
             }),
-            moved: Condvar::new(),
+            seats: (0..SEATS).map(|_| Condvar::new()).collect(),
         }
     }
 
@@ -35,15 +39,14 @@ impl<T> Turn<T> {
             .expect("no thread panics while it holds a turn");
         while queue.next != number {
             queue.waiting += 1;
-            queue = self
-                .moved
+            queue = seat(&self.seats, number)
                 .wait(queue)
                 .expect("no thread panics while it holds a turn");
             queue.waiting -= 1;
         }
         Access {
             queue,
-            moved: &self.moved,
+            seats: &self.seats,
         }
     }
 
@@ -54,37 +57,29 @@ impl<T> Turn<T> {
                 .queue
                 .lock()
                 .expect("no thread panics while it holds a turn"),
-            moved: &self.moved,
+            seats: &self.seats,
         }
     }
+}
 
-    pub(crate) fn into_inner(self) -> T {
-        self.queue
-            .into_inner()
-            .expect("no thread panics while it holds a turn")
-            .value
-    }
+fn seat(seats: &[Condvar], number: u64) -> &Condvar {
+    &seats[(number % SEATS) as usize]
 }
 
 /// The value, for as long as it is this block's turn.
 pub(crate) struct Access<'a, T> {
     queue: MutexGuard<'a, Queue<T>>,
-    moved: &'a Condvar,
+    seats: &'a [Condvar],
 }
 
 impl<T> Access<'_, T> {
-    /// How many blocks have passed.
-    pub(crate) fn number(&self) -> u64 {
-        self.queue.next
-    }
-
     /// Lets the next block in. Merely dropping the access keeps the turn.
     pub(crate) fn pass(mut self) {
         self.queue.next += 1;
-        let someone_waits = self.queue.waiting > 0;
+        let (next, someone_waits) = (self.queue.next, self.queue.waiting > 0);
         drop(self.queue);
         if someone_waits {
-            self.moved.notify_all();
+            seat(self.seats, next).notify_all();
         }
     }
 }

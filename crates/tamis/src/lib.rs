@@ -113,6 +113,7 @@ pub use filter::counting::Counting;
 pub use filter::cuckoo::Cuckoo;
 pub use filter::draft::Draft;
 pub use filter::growing::Growing;
+pub use filter::in_order::InOrder;
 pub use filter::keys::KeyCount;
 pub use filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 pub use filter::open::Open;

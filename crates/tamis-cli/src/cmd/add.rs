@@ -174,9 +174,14 @@ fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
         }
         filter => {
             args.time.refuse(&args.filter, filter.kind())?;
-            add(filter, &hasher, (args, input), |filter, hashes, new| {
-                Ok(filter.insert_hashes(hashes, new).map_err(named())?)
-            })?
+            let adding = filter.in_order(input.threads, |_| ());
+            let mut stdout = output::Sink::stdout()?;
+            pass::<(), _>(&mut [], &hasher, (args, input), &mut stdout)?.run_in_order(
+                |number, hashes, new, wanted| {
+                    let added = adding.insert_hashes(number, hashes, new, wanted);
+                    added.map_err(named())
+                },
+            )?
         }
     };
     // Keys whose records could not be printed as new are not remembered: the
@@ -253,16 +258,26 @@ fn add<F: Send, H: Keyed>(
     insert: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<Report> {
     let mut stdout = output::Sink::stdout()?;
+    pass(&mut [filter], hasher, (args, input), &mut stdout)?
+        .run(|filter, hashes, new| insert(filter, hashes, new))
+}
+
+/// A pass that prints what is new, if that was asked for.
+fn pass<'a, S: Send, H: Keyed>(
+    shards: &'a mut [S],
+    hasher: &'a H,
+    (args, input): (&Args, &'a Run),
+    stdout: &'a mut output::Sink,
+) -> Result<Pass<'a, S, H>> {
     let mut print = Print::Nothing;
     if args.new {
         stdout.end_last_line(input.rule.framing().delimiter())?;
         print = Print::Chosen;
     }
     let mixes = args.new && stdout.is_terminal();
-    Pass::new(input, hasher, &mut [filter])
-        .print(print, &mut stdout)
-        .hide_bar_if(args.quiet || mixes)
-        .run(|filter, hashes, new| insert(filter, hashes, new))
+    Ok(Pass::new(input, hasher, shards)
+        .print(print, stdout)
+        .hide_bar_if(args.quiet || mixes))
 }
 
 fn summarise(report: &Report, args: &Args) {

@@ -1,3 +1,4 @@
+mod grown;
 mod kept;
 mod local;
 mod redis;

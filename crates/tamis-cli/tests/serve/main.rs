@@ -7,7 +7,6 @@ mod common;
 #[allow(dead_code, unused_imports)]
 mod servers;
 #[path = "../../../tamis/tests/common/windows.rs"]
-#[allow(dead_code)]
 mod windows;
 
 mod answers;

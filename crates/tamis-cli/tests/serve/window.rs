@@ -57,8 +57,7 @@ fn the_events_that_every_host_knows() {
         let window = Window::with_options(&options, 1_000, 1e-9, Hasher::default());
         save(&dir, &window.unwrap());
         let service = Service::start_writing(&dir, "seen.tamis");
-        // Each addition is on disk before it is answered.
-        windows::replay_some(meaning, 300, |event| match event.is_asked {
+        windows::replay(meaning, |event| match event.is_asked {
             true => service.check_at(&event.key, event.at) == "yes\n",
             // "new, too old" of some.
             false => service

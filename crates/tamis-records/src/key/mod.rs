@@ -144,6 +144,11 @@ impl RecordRule {
             && self.time.is_none()
     }
 
+    /// Whether there are records that it can't make a key of, which ends a run.
+    pub(crate) const fn can_refuse(&self) -> bool {
+        self.hex || self.has_time()
+    }
+
     /// Whether records have times of their own.
     pub const fn has_time(&self) -> bool {
         self.time.is_some()

@@ -5,7 +5,7 @@ use crate::batch::Print;
 use crate::exact::ExactSet;
 use crate::input::{Input, Packing};
 use crate::key::RecordRule;
-use crate::pipeline::{self, Job, run};
+use crate::pipeline::{self, Deciding, Job, run};
 use crate::progress::Progress;
 use crate::reader::{Inputs, Reader};
 use std::collections::HashSet;
@@ -108,10 +108,11 @@ pub(crate) fn dedup(
         rule,
         hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut shards,
-        ask: None,
+        deciding: Deciding::ByShards,
         decide: insert,
         print,
         output: &mut printed,
+        output_file: None,
         threads,
         progress: &progress,
         checkpoint: None,

@@ -1,34 +1,45 @@
-//! Chunks on their way through the pipeline, in every order that threads can take: the real turns,
-//! compiled with locks that the model watches, and around them the steps of `Engine` in
-//! `pipeline.rs`.
+//! Chunks on their way through the pipeline, in every order that threads can take: the real turns, flow and output,
+//! compiled with locks that the model watches, and around them the steps of `Engine` in `pipeline.rs`.
 
+#[path = "../flow.rs"]
+#[allow(clippy::duplicate_mod, reason = "with other locks")]
+mod flow;
 #[path = "../turn.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
 mod turn;
+#[path = "../written.rs"]
+#[allow(clippy::duplicate_mod, reason = "with other locks")]
+mod written;
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
+use flow::Flow;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use turn::{Access, Turn};
+use turn::Turn;
+use written::InOrder;
 
 const CHUNKS: u64 = 3;
 
 /// `Engine`: each shard and the output note the chunks that they have seen.
 struct Engine {
     source: Mutex<u64>,
+    flow: Flow,
     shards: [Turn<Vec<u64>>; 2],
-    output: Turn<Vec<u64>>,
+    order: InOrder<u64>,
+    output: Mutex<Vec<u64>>,
 }
 
 impl Engine {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             source: Mutex::new(0),
+            flow: Flow::default(),
             shards: [Turn::new(Vec::new()), Turn::new(Vec::new())],
-            output: Turn::new(Vec::new()),
+            order: InOrder::new(1, true),
+            output: Mutex::new(Vec::new()),
         })
     }
 
@@ -40,63 +51,62 @@ impl Engine {
                 shard.push(number);
                 shard.pass();
             }
-            let mut output = self.output.wait(number);
-            output.push(number);
-            output.pass();
+            self.order.write(number, number, 10, |number, at| {
+                assert_eq!(at, number * 10);
+                self.output.lock().unwrap().push(number);
+                self.flow.leave();
+            });
         }
     }
 
     fn read(&self, checkpoint: Option<u64>) -> Option<u64> {
         let mut next = self.source.lock().unwrap();
         if checkpoint == Some(*next) {
-            let output = self.output.wait(*next);
-            let shards = self.shards.iter().map(|shard| shard.wait(*next));
-            save(&output, &shards.collect::<Vec<_>>());
+            let ebb = self.flow.wait_for_ebb();
+            self.save();
+            drop(ebb);
         }
         if *next == CHUNKS {
             return None;
         }
+        self.flow.enter();
         *next += 1;
         Some(*next - 1)
     }
 
-    fn save_if_settled(&self) {
-        let output = self.output.as_it_is();
-        let printed = output.number();
-        let shards: Vec<_> = self.shards.iter().map(Turn::as_it_is).collect();
-        if shards.iter().all(|shard| shard.number() == printed) {
-            save(&output, &shards);
+    fn save_in_silence(&self) {
+        if let Some(_ebb) = self.flow.ebb() {
+            self.save();
         }
     }
 
-    fn assert_in_order(this: Arc<Self>) {
-        let Ok(engine) = Arc::try_unwrap(this) else {
-            unreachable!("all threads have ended");
-        };
+    /// A checkpoint saves the shards: what they have decided must be printed.
+    fn save(&self) {
+        let printed = self.output.lock().unwrap();
+        for shard in &self.shards {
+            assert_eq!(**shard.as_it_is(), **printed, "decided, and not printed");
+        }
+    }
+
+    fn assert_in_order(&self) {
         let chunks: Vec<u64> = (0..CHUNKS).collect();
-        for seen in engine.shards.into_iter().chain([engine.output]) {
-            assert_eq!(seen.into_inner(), chunks);
+        for shard in &self.shards {
+            assert_eq!(**shard.as_it_is(), chunks);
         }
+        assert_eq!(*self.output.lock().unwrap(), chunks);
     }
 }
 
-/// A checkpoint saves the shards: what they have decided must be printed.
-fn save(printed: &Access<Vec<u64>>, shards: &[Access<Vec<u64>>]) {
-    for decided in shards {
-        assert_eq!(**decided, **printed, "decided, and not printed");
-    }
-}
-
-/// With at most three switches between threads that have not finished.
-fn check(model: impl Fn() + Sync + Send + 'static) {
+/// With a few switches between threads that have not finished.
+fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(switches);
     builder.check(model);
 }
 
 #[test]
 fn chunks_pass_in_order_whoever_carries_them() {
-    check(|| {
+    check(2, || {
         let engine = Engine::new();
         let others = [(); 2].map(|()| {
             let engine = engine.clone();
@@ -106,13 +116,13 @@ fn chunks_pass_in_order_whoever_carries_them() {
         for other in others {
             other.join().unwrap();
         }
-        Engine::assert_in_order(engine);
+        engine.assert_in_order();
     });
 }
 
 #[test]
 fn a_checkpoint_between_chunks_finds_all_of_them_printed() {
-    check(|| {
+    check(3, || {
         let engine = Engine::new();
         let other = thread::spawn({
             let engine = engine.clone();
@@ -120,20 +130,20 @@ fn a_checkpoint_between_chunks_finds_all_of_them_printed() {
         });
         engine.carry_chunks(Some(1));
         other.join().unwrap();
-        Engine::assert_in_order(engine);
+        engine.assert_in_order();
     });
 }
 
 #[test]
 fn a_checkpoint_in_silence_waits_for_chunks_on_their_way() {
-    check(|| {
+    check(3, || {
         let engine = Engine::new();
         let saver = thread::spawn({
             let engine = engine.clone();
-            move || engine.save_if_settled()
+            move || engine.save_in_silence()
         });
         engine.carry_chunks(None);
         saver.join().unwrap();
-        Engine::assert_in_order(engine);
+        engine.assert_in_order();
     });
 }

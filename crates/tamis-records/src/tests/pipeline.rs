@@ -2,7 +2,7 @@ use super::common::{Halt, Outcome, Random, Run, Trickle, dedup, inputs, insert, 
 use crate::batch::Print;
 use crate::exact::ExactSet;
 use crate::key::{Part, RecordRule};
-use crate::pipeline::{self, Checkpoint, Job, run};
+use crate::pipeline::{self, Checkpoint, Deciding, Job, run};
 use crate::progress::Progress;
 use crate::reader::Reader;
 use crate::records::Framing;
@@ -214,10 +214,11 @@ fn run_into(
         rule: &RecordRule::LINE,
         hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut shards,
-        ask: None,
+        deciding: Deciding::ByShards,
         decide: insert,
         print: Print::Chosen,
         output,
+        output_file: None,
         threads,
         progress: &progress,
         checkpoint,
@@ -314,7 +315,7 @@ fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome
         rule: &RecordRule::LINE,
         hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut [0u32],
-        ask: None,
+        deciding: Deciding::ByShards,
         decide: |decided: &mut u32, _: &[Hash], chosen: &mut [bool]| {
             *decided += 1;
             chosen.fill(true);
@@ -326,6 +327,7 @@ fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome
         },
         print,
         output: &mut printed,
+        output_file: None,
         threads,
         progress: &Progress::default(),
         checkpoint: None,
@@ -383,10 +385,11 @@ fn a_stop_is_heeded() {
         rule: &RecordRule::LINE,
         hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut [ExactSet::default()],
-        ask: None,
+        deciding: Deciding::ByShards,
         decide: insert,
         print: Print::Chosen,
         output: &mut printed,
+        output_file: None,
         threads: 2,
         progress: &progress,
         checkpoint: None,
@@ -437,10 +440,11 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
             rule: &RecordRule::LINE,
             hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
             shards: &mut [ExactSet::default(), ExactSet::default()],
-            ask: None,
+            deciding: Deciding::ByShards,
             decide: insert,
             print: Print::Chosen,
             output: &mut Sender(printed),
+            output_file: None,
             threads: 3,
             progress: &shared,
             checkpoint: None,
@@ -506,10 +510,11 @@ fn asked(
         rule: &RecordRule::LINE,
         hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
         shards: &mut [0],
-        ask: Some(ask),
+        deciding: Deciding::Asking(ask),
         decide,
         print: Print::Chosen,
         output: &mut printed,
+        output_file: None,
         threads,
         progress: &Progress::default(),
         checkpoint: None,
@@ -556,5 +561,188 @@ fn answers_of_all_threads_keep_the_order_of_the_input() {
         let all: String = (0..301).step_by(2).map(|i| format!("{i}\n")).collect();
         assert!(all.starts_with(&printed) && printed.lines().count() > 145);
         assert_eq!(outcome.decided.unwrap_err().to_string(), "no answer");
+    }
+}
+
+/// Files are read by position, in blocks of any size, also where records are longer than that.
+#[test]
+#[cfg(unix)]
+fn files_in_blocks_are_what_they_are_in_one_piece() {
+    use crate::input::{Input, Packing};
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(7);
+    for round in 0..40 {
+        let files: Vec<Vec<u8>> = (0..1 + round % 3)
+            .map(|_| match random.below(3) {
+                0 => random.bytes(b"ab\n", 3000),
+                1 => random.bytes(b"abcdefghijklmnopqrstuvwxyz\r\n", 3000),
+                _ => (0..random.below(300))
+                    .flat_map(|_| format!("{}\n", random.below(100)).into_bytes())
+                    .collect(),
+            })
+            .collect();
+        let paths: Vec<_> = (0..files.len())
+            .map(|at| folder.path().join(at.to_string()))
+            .collect();
+        for (path, bytes) in paths.iter().zip(&files) {
+            std::fs::write(path, bytes).unwrap();
+        }
+        let files: Vec<&[u8]> = files.iter().map(Vec::as_slice).collect();
+        let (printed, records, new) = oracle(&files, b'\n', Print::Chosen);
+        for chunk in [1, 2, 5, 16, 100, 700] {
+            for threads in [1, 3, 8] {
+                let progress = Progress::default();
+                let paths = paths.clone();
+                let open = |path: std::path::PathBuf| {
+                    Input::open(&path, Packing::Recognised, &<_>::default())
+                };
+                let inputs = Box::new(paths.into_iter().map(open));
+                let mut shards: Vec<ExactSet> = (0..5).map(|_| ExactSet::default()).collect();
+                let mut output = Vec::new();
+                let outcome = run(Job {
+                    reader: Reader::new(inputs, &RecordRule::LINE, chunk)
+                        .joining_files(round % 2 == 0),
+                    rule: &RecordRule::LINE,
+                    hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
+                    shards: &mut shards,
+                    deciding: Deciding::ByShards,
+                    decide: insert,
+                    print: Print::Chosen,
+                    output: &mut output,
+                    output_file: None,
+                    threads,
+                    progress: &progress,
+                    checkpoint: None,
+                });
+                assert!(outcome.output.is_ok() && outcome.input_errors.is_empty());
+                assert!(output == printed, "{threads} threads, blocks of {chunk}");
+                let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+                let counted = (count(&progress.records), count(&progress.chosen));
+                assert_eq!(counted, (records, new));
+            }
+        }
+    }
+}
+
+/// A growing filter and its layers, by any number of threads: what is printed and the filter itself are those of one.
+#[test]
+fn a_filter_that_many_add_to_grows_as_for_one() {
+    let mut random = Random(11);
+    let lines: String = (0..60_000)
+        .map(|_| format!("{}\n", random.below(50_000)))
+        .collect();
+    let dedup = |threads, chunk| {
+        let filter = tamis::Growing::new(1_000, 0.01).unwrap();
+        let mut filter = tamis::AnyFilter::from(filter);
+        let adding = filter.in_order(threads, |_| ());
+        let decide = |number, hashes: &[Hash], new: &mut [bool], wanted: &dyn Fn() -> bool| {
+            Ok(adding.insert_hashes(number, hashes, new, wanted)?)
+        };
+        let mut printed = Vec::new();
+        let outcome: Outcome = run(Job {
+            reader: Reader::new(
+                inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
+                &RecordRule::LINE,
+                chunk,
+            ),
+            rule: &RecordRule::LINE,
+            hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
+            shards: &mut [] as &mut [()],
+            deciding: Deciding::InOrder(&decide),
+            decide: |(): &mut (), _: &[Hash], _: &mut [bool]| unreachable!("there are no shards"),
+            print: Print::Chosen,
+            output: &mut printed,
+            output_file: None,
+            threads,
+            progress: &Progress::default(),
+            checkpoint: None,
+        });
+        assert!(outcome.output.is_ok() && outcome.decided.is_ok());
+        drop(adding);
+        (printed, filter.to_bytes())
+    };
+    let one = dedup(1, 1 << 20);
+    assert!(one.0.len() > 200_000);
+    for (threads, chunk) in [(2, 5_000), (3, 100), (4, 20_000), (16, 2_500), (5, 30_000)] {
+        assert!(
+            dedup(threads, chunk) == one,
+            "{threads} threads, chunks of {chunk}"
+        );
+    }
+}
+
+/// Several threads write to a file, each to its place; where that fails, nothing stays behind the gap.
+#[test]
+#[cfg(unix)]
+fn a_file_that_many_write_to_is_what_one_writes() {
+    let mut random = Random(13);
+    let lines: String = (0..30_000)
+        .map(|_| format!("{}\n", random.below(20_000)))
+        .collect();
+    let (expected, ..) = oracle(&[lines.as_bytes()], b'\n', Print::Chosen);
+    let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
+    for threads in [1, 2, 6] {
+        let file = std::fs::File::create(&path).unwrap();
+        let read_only = std::fs::File::open(&path).unwrap();
+        for (file, well) in [(&file, true), (&read_only, false)] {
+            let source = vec![Trickle::new(lines.as_bytes(), 1 << 20)];
+            let outcome = run(Job {
+                reader: Reader::new(inputs(source), &RecordRule::LINE, 1000),
+                rule: &RecordRule::LINE,
+                hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
+                shards: &mut [ExactSet::default()],
+                deciding: Deciding::ByShards,
+                decide: insert,
+                print: Print::Chosen,
+                output: &mut io::sink(),
+                output_file: Some(file),
+                threads,
+                progress: &Progress::default(),
+                checkpoint: None,
+            });
+            assert_eq!(outcome.output.is_ok(), well);
+            assert!(std::fs::read(&path).unwrap() == expected);
+        }
+    }
+}
+
+/// A record that can't be read ends the run where it is, whoever decides.
+#[test]
+fn a_refused_record_ends_a_run_in_order() {
+    let mut lines: String = (0..20_000).map(|i| format!("{i:08x}\n")).collect();
+    lines.push_str("not hex\n");
+    lines.extend((0..20_000).map(|i| format!("{i:08x}\n")));
+    let rule = RecordRule::of(Part::Whole(Framing::LINES), true, tamis::KeyRule::EXACT);
+    for threads in [1, 2, 7] {
+        let filter = tamis::Growing::new(30_000, 0.0001).unwrap();
+        let mut filter = tamis::AnyFilter::from(filter);
+        let adding = filter.in_order(threads, |_| ());
+        let decide = |number, hashes: &[Hash], new: &mut [bool], wanted: &dyn Fn() -> bool| {
+            Ok(adding.insert_hashes(number, hashes, new, wanted)?)
+        };
+        let mut printed = Vec::new();
+        let outcome: Outcome = run(Job {
+            reader: Reader::new(
+                inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
+                &rule,
+                9_000,
+            ),
+            rule: &rule,
+            hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
+            shards: &mut [] as &mut [()],
+            deciding: Deciding::InOrder(&decide),
+            decide: |(): &mut (), _: &[Hash], _: &mut [bool]| unreachable!("there are no shards"),
+            print: Print::Chosen,
+            output: &mut printed,
+            output_file: None,
+            threads,
+            progress: &Progress::default(),
+            checkpoint: None,
+        });
+        let error = outcome.decided.unwrap_err().to_string();
+        assert!(error.contains("input 1:20001"), "{error}");
+        // Of its chunk, nothing is printed.
+        assert!(lines.as_bytes().starts_with(&printed));
+        assert!((171_000..=180_000).contains(&printed.len()));
     }
 }

@@ -3,7 +3,7 @@ use crate::batch::{Print, Token};
 use crate::exact::ExactSet;
 use crate::key::{Columns, KeyMaker, Part, Pointer, RecordRule, Separator, TimeSpec};
 use crate::line_time::{LineTimes, TimeFormat};
-use crate::pipeline::{Job, run};
+use crate::pipeline::{Deciding, Job, run};
 use crate::progress::Progress;
 use crate::reader::Reader;
 use crate::records::Framing;
@@ -47,7 +47,7 @@ fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Optio
         rule,
         hash: |key: &[u8], time| Timed(Hasher::default().hash(key), time),
         shards: &mut [ExactSet::default()],
-        ask: None,
+        deciding: Deciding::ByShards,
         decide: |set: &mut ExactSet, keys: &[Timed], new: &mut [bool]| {
             let hashes: Vec<_> = keys.iter().map(|key| key.0).collect();
             seen.lock()
@@ -57,6 +57,7 @@ fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Optio
         },
         print: Print::Nothing,
         output: &mut std::io::sink(),
+        output_file: None,
         threads: 2,
         progress: &progress,
         checkpoint: None,

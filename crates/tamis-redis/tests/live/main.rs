@@ -6,7 +6,6 @@ mod common;
 #[path = "../../examples/crawler.rs"]
 mod example;
 #[path = "../../../tamis/tests/common/windows.rs"]
-#[allow(dead_code)]
 mod windows;
 
 mod asynchronous;

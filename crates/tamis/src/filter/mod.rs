@@ -9,6 +9,7 @@ mod files;
 pub(crate) mod growing;
 #[cfg(feature = "plain-heap")]
 mod heap;
+pub(crate) mod in_order;
 pub(crate) mod keys;
 pub(crate) mod kinds;
 pub(crate) mod open;

@@ -24,12 +24,32 @@ pub(crate) mod layers;
 pub(crate) mod layout;
 #[cfg(test)]
 mod model;
+pub(crate) mod order;
+#[cfg(test)]
+mod order_model;
 pub(crate) mod ribbon;
 pub(crate) mod roomy;
 pub(crate) mod shape;
 pub(crate) mod sorted;
 pub(crate) mod window;
 pub(crate) mod word;
+
+/// What `order` waits by.
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::{Condvar, Mutex};
+
+    /// How often a thread looks again before it sleeps.
+    pub(crate) const SPINS: u32 = 140;
+
+    pub(crate) fn pause(spin: u32) {
+        match spin {
+            0..128 => std::hint::spin_loop(),
+            // With more threads than cores, another one may have to run first.
+            _ => std::thread::yield_now(),
+        }
+    }
+}
 
 /// A number for a test: `usual`, or `few` under Miri, which is some hundred
 /// times slower.

@@ -35,13 +35,8 @@ pub(crate) fn events(meaning: &str) -> Vec<Event> {
 }
 
 /// Compares the answers to all events, one after the other.
-pub(crate) fn replay(meaning: &str, answer: impl FnMut(&Event) -> bool) {
-    replay_some(meaning, usize::MAX, answer);
-}
-
-/// The same for the first of them.
-pub(crate) fn replay_some(meaning: &str, count: usize, mut answer: impl FnMut(&Event) -> bool) {
-    for (number, event) in events(meaning).iter().take(count).enumerate() {
+pub(crate) fn replay(meaning: &str, mut answer: impl FnMut(&Event) -> bool) {
+    for (number, event) in events(meaning).iter().enumerate() {
         let (key, at) = (&event.key, event.at);
         assert_eq!(
             answer(event),

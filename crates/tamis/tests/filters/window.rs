@@ -192,12 +192,12 @@ fn events() -> String {
             added: HashMap::new(),
             latest: i64::MIN,
         };
-        let (mut random, mut now, mut left) = (Random(3), 3_000_000 * step, 1_500);
+        let (mut random, mut now, mut left) = (Random(3), 3_000_000 * step, 400);
         while left > 0 {
-            now += match random.below(300) {
+            now += match random.below(100) {
                 0 => 4 * step + random.below(12 * step as u64) as i64,
-                1..5 => step - now % step - random.below(2) as i64,
-                5..180 => 0,
+                1..4 => step - now % step - random.below(2) as i64,
+                4..60 => 0,
                 _ => random.below(20 * second) as i64,
             };
             let late = match random.below(20) {
@@ -205,7 +205,7 @@ fn events() -> String {
                 1..4 => random.below(step as u64) as i64,
                 _ => 0,
             };
-            let (key, is_asked) = (random.below(120), random.below(4) == 0);
+            let (key, is_asked) = (random.below(40), random.below(4) == 0);
             let ahead = if is_asked {
                 random.below(step as u64)
             } else {

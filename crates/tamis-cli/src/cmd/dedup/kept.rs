@@ -1,10 +1,10 @@
-//! A filter from a file as the judge of records.
+//! A filter from a file that can't grow as the judge of records.
 
 use super::wrong::{Adding, Wrong, count};
 use super::{Judge, Memory, Over};
 use crate::stream::{Halt, Report};
 use anyhow::Result;
-use tamis::{AnyFilter, Error, Expansion, FileLock, Growing, Hash};
+use tamis::{AnyFilter, Error, FileLock, Hash};
 
 pub(super) struct Kept {
     filter: AnyFilter,
@@ -26,15 +26,11 @@ impl Kept {
             filter,
             is_over: false,
         };
-        if !kept.grows() && keys > kept.filter.capacity() {
+        if keys > kept.filter.capacity() {
             over.say(keys, kept.filter.capacity(), rate)?;
             kept.is_over = true;
         }
         Ok(kept)
-    }
-
-    const fn grows(&self) -> bool {
-        matches!(self.filter, AnyFilter::Growing(_))
     }
 
     /// Adds keys that it does not have, each once, and tells which. Before the
@@ -48,7 +44,7 @@ impl Kept {
     ) -> Result<(), Halt> {
         let mut at = 0;
         while at < hashes.len() {
-            let room = if self.grows() || self.is_over {
+            let room = if self.is_over {
                 u64::MAX
             } else {
                 self.filter.capacity().saturating_sub(self.keys)
@@ -74,9 +70,6 @@ impl Kept {
             // No further than the rate is known to stay about what it is.
             let step = room.min(self.wrong.until_look());
             let to = hashes.len().min(at.saturating_add(step as usize));
-            if let AnyFilter::Growing(filter) = &mut self.filter {
-                grow_fast_while_small(filter);
-            }
             insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
             self.keys += count(&new[at..to]);
             self.wrong.decided(&new[at..to]);
@@ -100,18 +93,6 @@ impl Judge for Kept {
         self.wrong.look(self.filter.rate_now());
         Memory::local(self.filter.bytes(), self.wrong.expected())
     }
-}
-
-/// A filter of few keys grows in large steps, since every layer costs a look
-/// and its size does not matter yet.
-fn grow_fast_while_small(filter: &mut Growing) {
-    const SMALL: u64 = 1 << 20;
-    const STEP: u64 = 16;
-    let times = (SMALL / filter.capacity().max(1)).min(STEP);
-    filter.set_expansion(match times {
-        0..=2 => Expansion::Auto,
-        _ => Expansion::Times(times as u32),
-    });
 }
 
 /// Filters that count get a key only once, too: to have been seen is no number.

@@ -1,5 +1,6 @@
 //! Records judged by this process: by digests, by a filter in memory, or by one that a file keeps.
 
+use super::grown::Grown;
 use super::kept::Kept;
 use super::windowed::Windowed;
 use super::{Judge, MadeFor, Memory, Over, Task};
@@ -11,6 +12,7 @@ use crate::window::{self, Timed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Error, FileLock, Hasher, SecretKey};
 use tamis_records::exact::{ExactSet, OutOfMemory};
@@ -37,7 +39,7 @@ pub(super) fn with_digests(task: &Task, sink: &mut Sink) -> Result<(Report, Memo
         .collect::<Result<_>>()?;
     let hasher = task.input.hasher(Hasher::keyed(SecretKey::random()?));
     let report = Pass::new(&task.input, &hasher, &mut shards)
-        .print(task.print(), sink)
+        .print_to(task.print(), sink)
         .run(|set: &mut ExactSet, hashes, new| {
             Ok(set.insert_many(hashes, new).map_err(no_memory)?)
         })?;
@@ -55,14 +57,14 @@ fn no_memory(error: OutOfMemory) -> anyhow::Error {
 
 pub(super) fn with_memory(task: &Task, sink: &mut Sink) -> Result<(Report, Memory)> {
     let hasher = task.input.hasher(Hasher::default());
-    let mut seen = task.first_filter(hasher)?;
-    let report = Pass::new(&task.input, &hasher, &mut [&mut seen])
-        .print(task.print(), sink)
-        .run(|seen, hashes, new| {
-            Ok(seen
-                .insert_hashes(hashes, new)
-                .map_err(anyhow::Error::from)?)
+    let mut seen = AnyFilter::from(task.first_filter(hasher)?);
+    let adding = seen.in_order(task.input.threads, |_| ());
+    let report = Pass::<(), _>::new(&task.input, &hasher, &mut [])
+        .print_to(task.print(), sink)
+        .run_in_order(|number, hashes, new, wanted| {
+            Ok(adding.insert_hashes(number, hashes, new, wanted)?)
         })?;
+    drop(adding);
     let memory = Memory::local(seen.bytes(), seen.expected_wrong());
     Ok((report, memory))
 }
@@ -127,6 +129,11 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         );
     }
     window::refuse_without(&place, filter.kind(), &args.window, &args.time)?;
+    if let AnyFilter::Growing(_) = &filter {
+        return carry_in_order(&mut filter, &hasher, task, lock, sink, |error| {
+            named()(error)
+        });
+    }
     let kept = Kept::new(filter, &over)?;
     carry(kept, &hasher, task, lock, sink, |kept, hashes, new| {
         kept.decide(hashes, new, &over, |error| named()(error))
@@ -138,57 +145,134 @@ fn carry<J: Judge, H: Keyed>(
     judge: J,
     hasher: &H,
     task: &Task,
-    mut lock: Option<FileLock>,
+    lock: Option<FileLock>,
     sink: &mut Sink,
     decide: impl Fn(&mut J, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
 ) -> Result<(Report, Memory)> {
-    let args = task.args;
+    let saving = Saving::new(task, lock, judge.added());
     let mut judges = [judge];
-    let every = Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX);
-    let mut saved = (Instant::now(), judges[0].added());
-    // Whether anything was decided since the filter was saved.
-    let changed = AtomicBool::new(false);
-    let mut periodic_save = |judges: &mut [&mut J]| {
-        for (judge, lock) in judges.iter().zip(&mut lock) {
-            if !changed.load(Relaxed) {
-                continue;
-            }
-            let few = judge.added() - saved.1 < FEW_KEYS;
-            if few && saved.0.elapsed() < every.saturating_mul(SELDOM) {
-                continue;
-            }
-            saved = (Instant::now(), judge.added());
-            match judge.save(lock) {
-                Ok(()) => changed.store(false, Relaxed),
-                Err(error) => output::warn(format_args!(
-                    "saving the filter failed; trying again later: {error}"
-                )),
-            }
-        }
-        Ok(())
-    };
-    // A save needs the output to be where it stays; a file that appears only
-    // at the end is not there yet.
-    let checkpoint = (!sink.appears_at_end() && !args.dry_run).then(|| Checkpoint {
-        every,
-        save: Box::new(&mut periodic_save) as _,
+    let checkpoint = saving.checkpoint(task, sink, |judges: &mut [&mut J]| {
+        judges.iter().for_each(|judge| saving.save_if_due(*judge));
     });
     let report = Pass::new(&task.input, hasher, &mut judges)
-        .print(task.print(), sink)
+        .print_to(task.print(), sink)
         .checkpoint(checkpoint)
         .run(|judge, keys, new| {
-            changed.store(true, Relaxed);
+            saving.changed.store(true, Relaxed);
             decide(judge, keys, new)
         })?;
     let [mut judge] = judges;
     judge.finish();
-    if report.is_printed() {
-        sink.finish(report.went_well())
-            .context("writing the output")?;
-        if let Some(lock) = &mut lock {
-            judge.save(lock).map_err(named(lock.path()))?;
+    saving.finish(judge, report, sink)
+}
+
+/// The same with a filter that several threads add to.
+fn carry_in_order(
+    filter: &mut AnyFilter,
+    hasher: &Hasher,
+    task: &Task,
+    lock: Option<FileLock>,
+    sink: &mut Sink,
+    name: impl Fn(Error) -> anyhow::Error + Sync,
+) -> Result<(Report, Memory)> {
+    let grown = Grown::new(filter, task.input.threads);
+    let saving = Saving::new(task, lock, grown.added());
+    let checkpoint = saving.checkpoint(task, sink, |_| saving.save_if_due(&grown));
+    let report = Pass::<(), _>::new(&task.input, hasher, &mut [])
+        .print_to(task.print(), sink)
+        .checkpoint(checkpoint)
+        .run_in_order(|number, hashes, new, wanted| {
+            saving.changed.store(true, Relaxed);
+            let added = grown.adding.insert_hashes(number, hashes, new, wanted);
+            added.map_err(&name)
+        })?;
+    saving.finish(grown, report, sink)
+}
+
+/// When the filter is written to its file.
+struct Saving {
+    every: Duration,
+    /// None if nothing is to be saved.
+    state: Option<Mutex<Saved>>,
+    /// Whether anything was decided since the filter was saved.
+    changed: AtomicBool,
+}
+
+struct Saved {
+    lock: FileLock,
+    when: Instant,
+    added: u64,
+}
+
+impl Saving {
+    fn new(task: &Task, lock: Option<FileLock>, added: u64) -> Self {
+        let state = |lock| {
+            Mutex::new(Saved {
+                lock,
+                when: Instant::now(),
+                added,
+            })
+        };
+        Self {
+            every: Duration::try_from_secs_f64(task.args.save_every).unwrap_or(Duration::MAX),
+            state: lock.map(state),
+            changed: AtomicBool::new(false),
         }
     }
-    let memory = judge.memory(&report);
-    Ok((report, memory))
+
+    /// A save needs the output to be where it stays; a file that appears only
+    /// at the end is not there yet.
+    fn checkpoint<'a, S>(
+        &self,
+        task: &Task,
+        sink: &Sink,
+        save: impl Fn(&mut [&mut S]) + Send + 'a,
+    ) -> Option<Checkpoint<'a, S>> {
+        (!sink.appears_at_end() && !task.args.dry_run).then(|| Checkpoint {
+            every: self.every,
+            save: Box::new(move |judges: &mut [&mut S]| {
+                save(judges);
+                Ok(())
+            }) as _,
+        })
+    }
+
+    fn save_if_due(&self, judge: &impl Judge) {
+        let Some(state) = &self.state else { return };
+        let mut saved = state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.changed.load(Relaxed) {
+            return;
+        }
+        let added = judge.added();
+        let few = added - saved.added < FEW_KEYS;
+        if few && saved.when.elapsed() < self.every.saturating_mul(SELDOM) {
+            return;
+        }
+        (saved.when, saved.added) = (Instant::now(), added);
+        match judge.save(&mut saved.lock) {
+            Ok(()) => self.changed.store(false, Relaxed),
+            Err(error) => output::warn(format_args!(
+                "saving the filter failed; trying again later: {error}"
+            )),
+        }
+    }
+
+    fn finish(
+        self,
+        judge: impl Judge,
+        report: Report,
+        sink: &mut Sink,
+    ) -> Result<(Report, Memory)> {
+        if report.is_printed() {
+            sink.finish(report.went_well())
+                .context("writing the output")?;
+            if let Some(state) = self.state {
+                let saved = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+                let mut lock = saved.lock;
+                judge.save(&mut lock).map_err(named(lock.path()))?;
+            }
+        }
+        let memory = judge.memory(&report);
+        Ok((report, memory))
+    }
 }

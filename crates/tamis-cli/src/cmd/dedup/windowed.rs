@@ -157,7 +157,7 @@ pub(super) fn with_memory(
         None,
     )?];
     let report = Pass::new(&task.input, &Timed(hasher), &mut judges)
-        .print(task.print(), sink)
+        .print_to(task.print(), sink)
         .run(|judge: &mut Windowed, keys, new| judge.decide(keys, new, None))?;
     let [mut judge] = judges;
     judge.finish();

@@ -98,6 +98,17 @@ impl<B: Body> Growing<B> {
         }
     }
 
+    /// Asks the layers that take no more keys; whether there are any.
+    pub(crate) fn ask_older(&self, hashes: &[Hash], out: &mut [bool]) -> bool {
+        let older = &self.layers[..self.layers.len() - 1];
+        if !older.is_empty() {
+            for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                self.ask(older, hashes, out);
+            }
+        }
+        !older.is_empty()
+    }
+
     /// Asks at most [`BLOCK`] keys, of the newest layer first: it has about
     /// half of all keys.
     pub(super) fn ask(&self, layers: &[Layer], hashes: &[Hash], out: &mut [bool]) {

@@ -26,7 +26,7 @@ use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::growing::{Expansion, LARGE_STEPS, Schedule, first_capacity, reserved};
 use crate::plan::{self, Plan, Rated as _};
-use crate::raw::blocked::LINE_WORDS;
+use crate::raw::blocked::{BlockedShape, LINE_WORDS};
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
 use crate::raw::layers::{GrowingLayer, GrowingShape, KEYS, Layer, parse, put};
 use crate::raw::layout::{BLOCK, BitLayout, Layout};
@@ -38,6 +38,7 @@ use crate::store::{check::Terms, disk};
 use std::fmt;
 #[cfg(feature = "files")]
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 /// A filter that grows with its keys and keeps its rate at any size.
 ///
@@ -205,6 +206,17 @@ impl Growing {
 
     pub(crate) const fn is_shared(&self) -> bool {
         self.body.is_shared()
+    }
+
+    /// The lines of the newest layer.
+    pub(crate) fn newest_lines(&self) -> (&BlockedShape, &[AtomicU64]) {
+        let newest = self.newest();
+        (&newest.shape, self.words(newest))
+    }
+
+    /// Counts keys that were added to the newest layer.
+    pub(crate) fn count_more(&mut self, keys: u64) {
+        self.count(self.newest().keys + keys);
     }
 
     pub(crate) fn set_rule(&mut self, rule: KeyRule) {

@@ -10,6 +10,7 @@
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
+mod ranges;
 mod scalar;
 mod shape;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+pub(crate) use ranges::Sorted;
 pub(crate) use scalar::LINE_WORDS;
 pub use shape::BlockedShape;
 pub(crate) use shape::{LINE_BITS, MAX_HASHES_PER_LINE, MAX_LINES_PER_KEY, covers};

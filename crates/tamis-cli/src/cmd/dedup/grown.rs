@@ -1,0 +1,49 @@
+//! A growing filter from a file as the judge of records: several threads add to it at once.
+
+use super::{Judge, Memory};
+use crate::stream::Report;
+use tamis::{AnyFilter, Error, Expansion, FileLock, Growing, InOrder};
+
+pub(super) struct Grown<'a> {
+    pub(super) adding: InOrder<'a>,
+    /// What the filter said of its own past.
+    wrong_before: f64,
+}
+
+impl<'a> Grown<'a> {
+    pub(super) fn new(filter: &'a mut AnyFilter, threads: usize) -> Self {
+        Self {
+            wrong_before: filter.expected_wrong(),
+            adding: filter.in_order(threads, grow_fast_while_small),
+        }
+    }
+}
+
+impl Judge for Grown<'_> {
+    fn added(&self) -> u64 {
+        self.adding.with(|filter| filter.keys().get())
+    }
+
+    fn save(&self, lock: &mut FileLock) -> Result<(), Error> {
+        self.adding.with(|filter| filter.update_under(lock))
+    }
+
+    fn memory(self, _: &Report) -> Memory {
+        let (bytes, wrong) = self
+            .adding
+            .with(|filter| (filter.bytes(), filter.expected_wrong()));
+        Memory::local(bytes, (wrong - self.wrong_before).max(0.0))
+    }
+}
+
+/// A filter of few keys grows in large steps, since every layer costs a look
+/// and its size does not matter yet.
+fn grow_fast_while_small(filter: &mut Growing) {
+    const SMALL: u64 = 1 << 20;
+    const STEP: u64 = 16;
+    let times = (SMALL / filter.capacity().max(1)).min(STEP);
+    filter.set_expansion(match times {
+        0..=2 => Expansion::Auto,
+        _ => Expansion::Times(times as u32),
+    });
+}

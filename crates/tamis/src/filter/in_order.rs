@@ -1,0 +1,328 @@
+//! Adding by several threads at once, with the answers of one.
+
+use crate::error::Error;
+use crate::filter::any::AnyFilter;
+use crate::filter::growing::Growing;
+use crate::hash::Hash;
+use crate::raw::blocked::{BlockedShape, Sorted};
+use crate::raw::layout::BLOCK;
+use crate::raw::order::Order;
+use crate::store::body::Body as _;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+
+/// Fewer keys than these aren't worth sorting.
+const FEW: usize = 256;
+/// Sorting keys by ranges takes about half as long as adding them, so it pays when more threads than these add.
+const TOO_FEW: usize = 2;
+
+/// Adds numbered batches of keys to a filter from several threads. The bits and the answers are those of one thread
+/// that adds the batches one after the other; see [`AnyFilter::in_order`].
+pub struct InOrder<'a> {
+    /// Written to by a batch that is alone; batches on their way only read the older layers, and add to ranges of the
+    /// newest in turn.
+    filter: RwLock<&'a mut AnyFilter>,
+    order: Order,
+    /// Room in the newest layer, if all keys that are on their way are new.
+    room: AtomicU64,
+    /// Keys that the filter has not counted yet.
+    added: AtomicU64,
+    before_growing: fn(&mut Growing),
+    /// Few threads take turns, as do those that add to other kinds than blocked and growing ones.
+    always_alone: bool,
+    failed: AtomicBool,
+    /// Of threads that are not adding.
+    spare: Mutex<Vec<Sorted>>,
+}
+
+impl AnyFilter {
+    /// Lets so many threads add numbered batches. `before_growing` is called whenever a growing filter may be about to
+    /// grow.
+    ///
+    /// ```
+    /// use tamis::{AnyFilter, Growing};
+    /// let mut seen = AnyFilter::from(Growing::new(1_000, 0.001)?);
+    /// let hasher = *seen.hasher();
+    /// let adding = seen.in_order(4, |_| ());
+    /// std::thread::scope(|scope| {
+    ///     for number in 0..4u64 {
+    ///         let adding = &adding;
+    ///         scope.spawn(move || {
+    ///             let keys = [hasher.hash(b"same"), hasher.hash(&[number as u8])];
+    ///             let mut new = [false; 2];
+    ///             adding.insert_hashes(number, &keys, &mut new, || true).unwrap();
+    ///             assert_eq!(new, [number == 0, true]);
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn in_order(&mut self, threads: usize, before_growing: fn(&mut Growing)) -> InOrder<'_> {
+        let ranges = newest(self).map_or(0, |(shape, _)| shape.ranges());
+        InOrder {
+            order: Order::new(ranges),
+            room: AtomicU64::new(room(self)),
+            added: AtomicU64::new(0),
+            before_growing,
+            always_alone: threads <= TOO_FEW || ranges == 0,
+            failed: AtomicBool::new(false),
+            spare: Mutex::default(),
+            filter: RwLock::new(self),
+        }
+    }
+}
+
+/// The lines that new keys are added to, unless other processes see them, too.
+fn newest(filter: &AnyFilter) -> Option<(&BlockedShape, &[AtomicU64])> {
+    match filter {
+        AnyFilter::Growing(filter) if !filter.is_shared() => Some(filter.newest_lines()),
+        AnyFilter::Blocked(filter) if !filter.is_shared() => {
+            Some((&filter.shape, filter.body.words()))
+        }
+        _ => None,
+    }
+}
+
+/// How many new keys it takes before it grows, or refuses them.
+fn room(filter: &AnyFilter) -> u64 {
+    match filter {
+        AnyFilter::Growing(filter) => filter.room(),
+        _ => u64::MAX,
+    }
+}
+
+impl<'a> InOrder<'a> {
+    /// Adds the keys of the batch with this number; `new[i]` is the answer for `hashes[i]`. Waits for batches with
+    /// lower numbers, so each number, from 0 on, must be given by some thread. `wanted` is asked when all of these
+    /// have begun; where it says no, or a batch before this one has failed, nothing is added. Gives whether it was.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `hashes`.
+    pub fn insert_hashes(
+        &self,
+        number: u64,
+        hashes: &[Hash],
+        new: &mut [bool],
+        wanted: impl FnOnce() -> bool,
+    ) -> Result<bool, Error> {
+        assert_eq!(hashes.len(), new.len(), "one answer for each key");
+        self.order.wait_to_begin(number);
+        new.fill(false);
+        if self.failed.load(Relaxed) || !wanted() {
+            self.order.begin(number);
+            self.order.pass_units(number, |_| ());
+            self.order.end();
+            return Ok(false);
+        }
+        let count = hashes.len() as u64;
+        let mut is_alone = self.always_alone || hashes.len() < FEW;
+        if is_alone || self.room.load(Relaxed) < count {
+            self.order.wait_for_others(number);
+            // They may have had fewer new keys than they could have had.
+            is_alone |= self.room.load(Relaxed) < count;
+        }
+        if is_alone {
+            let added = self.insert_alone(hashes, new);
+            self.failed.store(added.is_err(), Relaxed);
+            self.order.pass_alone(number);
+            return added.map(|()| true);
+        }
+        self.room.fetch_sub(count, Relaxed);
+        self.order.begin(number);
+        self.insert_beside(number, hashes, new);
+        self.order.end();
+        Ok(true)
+    }
+
+    /// Adds them to the newest layer, which has room for them, beside other batches.
+    fn insert_beside(&self, number: u64, hashes: &[Hash], new: &mut [bool]) {
+        let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
+        // A filter that is always alone does not come here.
+        let Some((shape, words)) = newest(&filter) else {
+            return;
+        };
+        let mut sorted = self.spare().pop().unwrap_or_default();
+        match &**filter {
+            AnyFilter::Growing(filter) if filter.ask_older(hashes, new) => {
+                sorted.sort(shape, hashes, new);
+                new.fill(false);
+            }
+            _ => sorted.sort(shape, hashes, &[]),
+        }
+        self.order.pass_units(number, |range| {
+            // SAFETY: a range is used by one batch at a time, when it is that batch's turn. Batches that are alone use
+            // the layer when no other is on its way.
+            unsafe { sorted.add(shape, words, range, new) }
+        });
+        let added: u64 = new.iter().map(|new| u64::from(*new)).sum();
+        self.added.fetch_add(added, Relaxed);
+        self.room.fetch_add(hashes.len() as u64 - added, Relaxed);
+        self.spare().push(sorted);
+    }
+
+    fn insert_alone(&self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        let mut filter = self.settled();
+        let added = match &mut **filter {
+            AnyFilter::Growing(filter) => self.grow(filter, hashes, new),
+            filter => filter.insert_hashes(hashes, new),
+        };
+        self.room.store(room(&filter), Relaxed);
+        added
+    }
+
+    fn grow(&self, filter: &mut Growing, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
+        let mut at = 0;
+        while at < hashes.len() {
+            let mut to = hashes.len();
+            if filter.room() < (to - at) as u64 {
+                // How it grows must not depend on what is a batch.
+                (self.before_growing)(filter);
+                to = to.min(at + BLOCK);
+            }
+            filter.insert_hashes(&hashes[at..to], &mut new[at..to])?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    /// The filter, while no batch is on its way.
+    pub fn with<R>(&self, use_it: impl FnOnce(&mut AnyFilter) -> R) -> R {
+        use_it(&mut self.settled())
+    }
+
+    fn settled(&self) -> RwLockWriteGuard<'_, &'a mut AnyFilter> {
+        let mut filter = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        let added = self.added.swap(0, Relaxed);
+        match &mut **filter {
+            AnyFilter::Growing(filter) => filter.count_more(added),
+            AnyFilter::Blocked(filter) => filter.count_more(added),
+            _ => {}
+        }
+        filter
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Sorted>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InOrder<'_> {
+    fn drop(&mut self) {
+        drop(self.settled());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw::usual_or;
+    use crate::{Blocked, Expansion, Hasher};
+
+    fn hashes(seed: u64, count: usize, different: u64) -> Vec<Hash> {
+        let hasher = Hasher::default();
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            hasher.hash(&((state >> 33) % different).to_le_bytes())
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    fn step(filter: &mut Growing) {
+        filter.set_expansion(match filter.capacity() {
+            ..50_000 => Expansion::Times(7),
+            _ => Expansion::Auto,
+        });
+    }
+
+    /// Adds batches of so many keys by so many threads.
+    fn add(filter: &mut AnyFilter, keys: &[Hash], threads: usize, batch: usize) -> Vec<bool> {
+        let mut new = vec![false; keys.len()];
+        let adding = filter.in_order(threads, step);
+        let batches = keys.chunks(batch).zip(new.chunks_mut(batch));
+        let batches = Mutex::new((0..).zip(batches));
+        let carry = || {
+            let next = || batches.lock().unwrap().next();
+            while let Some((number, (hashes, new))) = next() {
+                let added = adding.insert_hashes(number, hashes, new, || true);
+                assert!(added.unwrap());
+            }
+        };
+        std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(carry))));
+        let counted = adding.with(|filter| filter.keys().get());
+        drop(adding);
+        assert_eq!(filter.keys().get(), counted);
+        new
+    }
+
+    const WAYS: [(usize, usize); 5] = [(1, 5_000), (2, 900), (5, 300), (9, 4_000), (3, 100)];
+
+    /// Batches of all sizes by several threads, and by one without any of this.
+    #[test]
+    fn bits_and_answers_are_those_of_one_thread() {
+        let count = usual_or(300_000, 3_000);
+        for (first, rate, different) in [
+            (1_000, 0.01, 200_000),     // grows, mostly new at first
+            (200_000, 1e-6, 100_000),   // never grows
+            (100_000, 1e-3, 1_000_000), // grows twice
+            (1, 0.2, 20_000),
+        ] {
+            let keys = hashes(first, count, different);
+            let mut alone = Growing::new(first, rate).unwrap();
+            let mut expected = vec![false; count];
+            for (hashes, new) in keys.chunks(BLOCK).zip(expected.chunks_mut(BLOCK)) {
+                step(&mut alone);
+                alone.insert_hashes(hashes, new).unwrap();
+            }
+            for (threads, batch) in WAYS {
+                let mut filter = AnyFilter::from(Growing::new(first, rate).unwrap());
+                let new = add(&mut filter, &keys, threads, batch);
+                assert!(new == expected, "{threads} threads, batches of {batch}");
+                assert!(filter.to_bytes() == alone.to_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_of_filters_that_do_not_grow() {
+        let keys = hashes(3, usual_or(50_000, 2_000), 40_000);
+        for rate in [0.2, 0.01, 1e-9] {
+            let new = || Blocked::new(20_000, rate).unwrap(); // overfull at the end
+            let mut alone = new();
+            let mut expected = vec![false; keys.len()];
+            alone.insert_hashes(&keys, &mut expected);
+            for (threads, batch) in WAYS {
+                let mut filter = AnyFilter::from(new());
+                let new = add(&mut filter, &keys, threads, batch);
+                assert!(new == expected, "{threads} threads, batches of {batch}");
+                assert!(filter.to_bytes() == alone.to_bytes());
+            }
+        }
+        let mut filter = AnyFilter::from(crate::Bloom::new(50_000, 0.01).unwrap());
+        let new = add(&mut filter, &keys, 4, 1_000);
+        assert_eq!(
+            new.iter().filter(|new| **new).count() as u64,
+            filter.keys().get()
+        );
+    }
+
+    #[test]
+    fn what_is_not_wanted_or_comes_after_a_failure_is_not_added() {
+        let keys = hashes(1, 600, u64::MAX);
+        let filter = Growing::reserve(1_000, 0.01, Expansion::None, Hasher::default());
+        let mut filter = AnyFilter::from(filter.unwrap());
+        let adding = filter.in_order(3, |_| ());
+        let add = |number, keys: &[Hash], wanted| {
+            let mut new = vec![true; keys.len()];
+            let added = adding.insert_hashes(number, keys, &mut new, || wanted);
+            (added, new.iter().filter(|new| **new).count())
+        };
+        assert!(matches!(add(0, &keys, false), (Ok(false), 0)));
+        assert!(matches!(add(1, &keys, true), (Ok(true), 590..)));
+        assert!(matches!(
+            add(2, &hashes(2, 600, u64::MAX), true),
+            (Err(Error::Full { .. }), _)
+        ));
+        assert!(matches!(add(3, &keys, true), (Ok(false), 0)));
+    }
+}
