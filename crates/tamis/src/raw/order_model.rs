@@ -9,7 +9,7 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use loom::sync::{Condvar, Mutex};
 
-    pub(crate) const SPINS: u32 = 0;
+    pub(crate) const SPINS: u32 = 1;
 
     pub(crate) fn pause(_: u32) {}
 }
