@@ -2,7 +2,7 @@
 //! module of the server hashes, the key itself.
 
 use crate::stream::{Halt, Keyed};
-use crate::window::last_believed;
+use crate::window::{MOST_WAITING, last_believed};
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
 use tamis::{Hash, KeyRule, Moment, Span, WindowOptions};
@@ -19,11 +19,25 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
 
-    /// When the keys were seen, as far as that is believed; `None` if by the clock.
-    fn times(_filter: &RedisFilter, _keys: &[Self]) -> Option<Vec<Moment>> {
+    /// When the keys were seen, as far as that is known and believed; `None` if by the clock.
+    fn times(_filter: &RedisFilter, _keys: &[Self]) -> Option<Vec<Option<Moment>>> {
         None
     }
+
+    /// Whether no time is known for any of these keys, nor of the window: they are to wait for one.
+    fn must_wait(_filter: &RedisFilter, _keys: &[Self]) -> bool {
+        false
+    }
+
+    /// The same key, which waited in vain and so was seen now.
+    fn now(&self) -> Self {
+        self.clone()
+    }
 }
+
+/// When keys are claimed that came before the first time that can be read: before all times, so that none is too old.
+/// 0001-01-01.
+const BEFORE_ALL: Moment = Moment::from_micros(-62_135_596_800_000_000);
 
 /// One that a window takes with a time.
 pub(crate) trait Dated: Remote {
@@ -159,8 +173,9 @@ impl<K: Token> Token for Sighting<K> {
 impl<K: Dated> Sighting<K> {
     fn at(&self) -> Option<Moment> {
         match self.when {
+            When::Now => Some(Moment::now()),
             When::At(at) => Some(at),
-            _ => None,
+            When::Unknown => None,
         }
     }
 
@@ -171,25 +186,40 @@ impl<K: Dated> Sighting<K> {
         keys: &[Self],
         ahead: impl Fn(Moment, Moment) -> Moment,
     ) -> (Vec<K>, Option<Vec<Moment>>) {
-        let alone = Self::without_times(keys);
+        let ahead = |at, latest: Option<Moment>| latest.map(|latest| ahead(at, latest));
+        let times = Self::known(filter, keys, ahead);
+        let or_before_all = |at: Option<Moment>| at.unwrap_or(BEFORE_ALL);
+        let times = times.map(|times| times.into_iter().map(or_before_all).collect());
+        (Self::without_times(keys), times)
+    }
+
+    /// When keys were seen, as far as that is known; `None` if by the clock.
+    fn known(
+        filter: &RedisFilter,
+        keys: &[Self],
+        ahead: impl Fn(Moment, Option<Moment>) -> Option<Moment>,
+    ) -> Option<Vec<Option<Moment>>> {
         if keys.iter().all(|key| matches!(key.when, When::Now)) {
-            return (alone, None);
+            return None;
         }
-        let last = filter.window().map(|window| last_believed(&window));
-        let believe = |at: Moment| last.is_none_or(|last| at <= last);
+        let last = last_to_believe(filter);
         // A window without keys takes its first time from the records.
-        let first = keys.iter().filter_map(Self::at).find(|at| believe(*at));
-        let latest = filter.latest().max(first);
-        let mut latest = latest.unwrap_or_else(Moment::now);
+        let mut latest = latest_of(filter).max(Self::first(keys, last));
         let moment = |key: &Self| match key.at() {
-            Some(at) if believe(at) => {
-                latest = latest.max(at);
-                at
+            Some(at) if at <= last => {
+                latest = latest.max(Some(at));
+                Some(at)
             }
             Some(at) => ahead(at, latest),
             None => latest,
         };
-        (alone, Some(keys.iter().map(moment).collect()))
+        Some(keys.iter().map(moment).collect())
+    }
+
+    /// The first time that is believed.
+    fn first(keys: &[Self], last: Moment) -> Option<Moment> {
+        let mut times = keys.iter().filter_map(Self::at);
+        times.find(|at| *at <= last)
     }
 
     fn without_times(keys: &[Self]) -> Vec<K> {
@@ -231,9 +261,35 @@ impl<K: Dated> Remote for Sighting<K> {
         K::count(filter, &Self::without_times(keys), counts)
     }
 
-    fn times(filter: &RedisFilter, keys: &[Self]) -> Option<Vec<Moment>> {
-        Self::apart(filter, keys, |_, latest| latest).1
+    fn times(filter: &RedisFilter, keys: &[Self]) -> Option<Vec<Option<Moment>>> {
+        Self::known(filter, keys, |_, latest| latest)
     }
+
+    fn must_wait(filter: &RedisFilter, keys: &[Self]) -> bool {
+        latest_of(filter).is_none() && Self::first(keys, last_to_believe(filter)).is_none()
+    }
+
+    fn now(&self) -> Self {
+        let key = self.key.clone();
+        let when = match self.when {
+            // The filter counts what is in the future.
+            When::At(at) => When::At(at),
+            _ => When::Now,
+        };
+        Self { key, when }
+    }
+}
+
+/// The latest time of a window's keys; none if it has no keys but such as wait for a time.
+fn latest_of(filter: &RedisFilter) -> Option<Moment> {
+    filter.latest().filter(|latest| *latest > BEFORE_ALL)
+}
+
+/// The last moment that a record may be from.
+fn last_to_believe(filter: &RedisFilter) -> Moment {
+    filter
+        .window()
+        .map_or(Moment::MAX, |window| last_believed(&window))
 }
 
 /// Whether a window has forgotten by then what was seen at a moment.
@@ -334,6 +390,56 @@ macro_rules! with_keys {
     };
 }
 pub(crate) use with_keys;
+
+/// Keys that were claimed before the first time that could be read, which decides when a window begins. They are added
+/// once more then.
+pub(crate) struct Waiting<T>(Vec<T>);
+
+impl<T> Default for Waiting<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Remote> Waiting<T> {
+    /// [`claim`], of keys that may have to wait for a time.
+    pub(crate) fn claim(
+        &mut self,
+        filter: &mut RedisFilter,
+        keys: &[T],
+        new: &mut [bool],
+    ) -> Result<(), Halt> {
+        if T::must_wait(filter, keys) {
+            let claimed = claim(filter, keys, new);
+            let waiting = keys.iter().zip(&*new).filter(|(_, new)| **new);
+            self.0.extend(waiting.map(|(key, _)| key.clone()));
+            if claimed.is_ok() && self.0.len() > MOST_WAITING {
+                self.finish(filter)
+                    .map_err(|e| Halt::FailedAfter(e.into()))?;
+            }
+            return claimed;
+        }
+        if self.0.is_empty() {
+            return claim(filter, keys, new);
+        }
+        let mut all = std::mem::take(&mut self.0);
+        let waited = all.len();
+        all.extend_from_slice(keys);
+        let mut all_new = vec![false; all.len()];
+        let claimed = claim(filter, &all, &mut all_new);
+        new.copy_from_slice(&all_new[waited..]);
+        claimed
+    }
+
+    /// Adds those for which there was no time, as of now.
+    pub(crate) fn finish(&mut self, filter: &mut RedisFilter) -> Result<(), Error> {
+        let mut keys = std::mem::take(&mut self.0);
+        if T::must_wait(filter, &keys) {
+            keys = keys.iter().map(T::now).collect();
+        }
+        T::insert(filter, &keys, &mut vec![false; keys.len()])
+    }
+}
 
 /// Adds keys to a filter in Redis and tells those that were new. What another
 /// worker would now be told is not new must not be lost: when the server

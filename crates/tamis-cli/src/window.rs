@@ -340,7 +340,7 @@ pub(crate) struct Times {
 }
 
 /// So many keys wait for a time at most; after that, the clock's is taken.
-const MOST_WAITING: usize = 1 << 20;
+pub(crate) const MOST_WAITING: usize = 1 << 20;
 
 impl Times {
     pub(crate) fn new(rule: &RecordRule) -> Self {

@@ -3,7 +3,7 @@ use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
-use crate::remote::{Timely, claim, with_keys};
+use crate::remote::{Timely, Waiting, claim, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
 use crate::window::{Odd, TimeArgs, Timed, Times};
 use crate::{Exit, human, output};
@@ -97,8 +97,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 let by_record = input.rule.has_time();
                 let report = with_keys!(filter, keyed => {
                     let keyed = Timely { keyed, by_record };
-                    add(&mut filter, &keyed, (&args, input), |filter, keys, new| {
-                        claim(filter, keys, new)
+                    let mut adding = (&mut filter, Waiting::default());
+                    let report = add(&mut adding, &keyed, (&args, input), |(filter, waiting), keys, new| {
+                        waiting.claim(filter, keys, new)
+                    });
+                    let (filter, mut waiting) = adding;
+                    report.and_then(|report| {
+                        waiting.finish(filter)?;
+                        Ok(report)
                     })
                 })
                 .with_context(|| at.to_string())?;

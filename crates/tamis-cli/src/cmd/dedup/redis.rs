@@ -82,8 +82,8 @@ fn with_shared<H: Keyed<Token: Remote>>(
         .context("writing the output")?;
     let report = result.with_context(|| at.to_string())?;
     let without_time = report.without_time;
-    if claims_after && report.is_printed() {
-        shared.add_printed().map_err(in_redis(at))?;
+    if claims_before || claims_after && report.is_printed() {
+        shared.finish().map_err(in_redis(at))?;
     }
     if shared.raced() > 0 && !task.args.silent {
         say!(

@@ -2,9 +2,9 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, claim, is_forgotten};
+use crate::remote::{Remote, Waiting, claim, is_forgotten};
 use crate::stream::Halt;
-use crate::window::Odd;
+use crate::window::{MOST_WAITING, Odd};
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use tamis::{Kind, Moment, Renewal, WindowOptions};
@@ -17,6 +17,8 @@ pub(super) struct Shared<T> {
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
     open: Open<T>,
+    /// Keys that were claimed, and for which no time is known yet.
+    waiting: Waiting<T>,
     /// The latest moment of a window, with those that were asked for.
     newest: Option<Moment>,
     /// Of those added since, how many another worker had added meanwhile.
@@ -24,7 +26,7 @@ pub(super) struct Shared<T> {
 }
 
 struct Open<T> {
-    /// When each was seen last, unless by the clock.
+    /// When each was seen last, unless by the clock, or before any time that could be read.
     keys: HashMap<T, Option<Moment>>,
     in_order: Vec<T>,
     /// Those of them that are printed. The others only renew.
@@ -59,6 +61,7 @@ impl<T: Remote> Shared<T> {
             wrong: Wrong::from(rate, adding),
             is_over: false,
             open: Open::default(),
+            waiting: Waiting::default(),
             raced: 0,
         };
         shared.warn_if_over(rate, over)?;
@@ -96,7 +99,9 @@ impl<T: Remote> Shared<T> {
                 halt => halt,
             })?;
             let to = keys.len().min(at + self.wrong.until_look() as usize);
-            let claimed = claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
+            let claimed = self
+                .waiting
+                .claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
             self.wrong.decided(&new[at..to]);
             claimed?;
             at = to;
@@ -133,7 +138,7 @@ impl<T: Remote> Shared<T> {
             .map_err(|error| Halt::Failed(error.into()))?;
         let times = T::times(&self.filter, keys);
         for (place, (key, found)) in keys.iter().zip(found).enumerate() {
-            let at = times.as_ref().map(|times| times[place]);
+            let at = times.as_ref().and_then(|times| times[place]);
             self.newest = self.newest.max(at);
             let is_forgotten = |at: Option<Moment>, by: Option<Moment>| {
                 let moments = self.window.zip(at).zip(by);
@@ -156,10 +161,28 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// Adds the keys whose records have been printed.
+    /// Adds the keys whose records have been printed. Those that came before the first time that could be read wait for it.
     pub(super) fn add_printed(&mut self) -> Result<(), Error> {
+        let open = &self.open.in_order;
+        if open.len() <= MOST_WAITING && T::must_wait(&self.filter, open) {
+            return Ok(());
+        }
+        self.add_open()
+    }
+
+    /// Adds what waited for a time in vain, as of now.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.waiting.finish(&mut self.filter)?;
+        self.add_open()
+    }
+
+    fn add_open(&mut self) -> Result<(), Error> {
         if self.open.in_order.is_empty() {
             return Ok(());
+        }
+        if T::must_wait(&self.filter, &self.open.in_order) {
+            let now = self.open.in_order.iter().map(T::now).collect();
+            self.open.in_order = now;
         }
         let mut new = vec![false; self.open.in_order.len()];
         T::insert(&mut self.filter, &self.open.in_order, &mut new)?;
