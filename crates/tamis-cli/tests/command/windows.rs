@@ -277,6 +277,44 @@ fn a_window_grows_with_its_keys() {
     assert!(100_000 - printed <= 130, "{printed}");
 }
 
+/// What is not bounded is not promised to be: it is an error, before anything is made.
+#[test]
+fn memory_bounds_windows_alone_and_from_the_start() {
+    let dir = Sandbox::new();
+    dir.write("keys.txt", "a\nb\na\n");
+    for (line, said) in [
+        ("dedup --max-memory 1M", "is for a window"),
+        ("dedup --exact --max-memory 1M", "is for a window"),
+        (
+            "dedup --within 1h -n 100M --max-memory 1M",
+            "for 100,000,000 keys takes",
+        ),
+        (
+            "dedup --last 1M --max-memory 1M",
+            "for 1,000,000 keys takes",
+        ),
+        ("dedup --within 1h --max-memory 100", "for 1 key takes"),
+        (
+            "dedup --max-memory 1M --filter seen.tamis",
+            "is a growing filter",
+        ),
+        (
+            "dedup --within 1h --max-memory 1M --filter redis://127.0.0.1:1/seen",
+            "maxmemory",
+        ),
+    ] {
+        if line.contains("seen.tamis") {
+            dir.ok("create seen.tamis -n 100 --kind growing");
+        }
+        let ran = dir.run(&format!("{line} keys.txt"));
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains(said), "{line}: {}", ran.err);
+    }
+    // A guess is smaller.
+    let ran = dir.ok("dedup --within 1h --max-memory 4k keys.txt");
+    assert_eq!(ran.text(), "a\nb\n");
+}
+
 #[test]
 fn memory_bounds_a_window() {
     let dir = Sandbox::new();

@@ -11,7 +11,7 @@ use crate::window::{self, Timed};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tamis::{AnyFilter, Error, FileLock, Hasher, SecretKey};
 use tamis_records::exact::{ExactSet, OutOfMemory};
 
@@ -127,6 +127,12 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         );
     }
     window::refuse_without(&place, filter.kind(), &args.window, &args.time)?;
+    if args.max_memory.is_some() {
+        bail!(
+            "--max-memory is for windows, and {place} is a {} filter",
+            filter.kind()
+        );
+    }
     let kept = Kept::new(filter, &over)?;
     carry(kept, &hasher, task, lock, sink, |kept, hashes, new| {
         kept.decide(hashes, new, &over, |error| named()(error))
@@ -144,7 +150,7 @@ fn carry<J: Judge, H: Keyed>(
 ) -> Result<(Report, Memory)> {
     let args = task.args;
     let mut judges = [judge];
-    let every = Duration::try_from_secs_f64(args.save_every).unwrap_or(Duration::MAX);
+    let every = args.save_every;
     let mut saved = (Instant::now(), judges[0].added());
     // Whether anything was decided since the filter was saved.
     let changed = AtomicBool::new(false);

@@ -20,6 +20,12 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
              hint: write to standard output, or use --claim after"
         );
     }
+    if task.args.max_memory.is_some() {
+        bail!(
+            "--max-memory is for windows in memory and in files\n\
+             hint: the server bounds what is in Redis, by its own maxmemory"
+        );
+    }
     let filter = open_or_create(at, task)?;
     task.args.check_made_for(&MadeFor {
         name: &Place::Redis(at.clone()),
