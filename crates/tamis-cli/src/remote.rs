@@ -3,6 +3,7 @@
 
 use crate::stream::{Halt, Keyed};
 use crate::window::{MOST_WAITING, last_believed};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
 use tamis::{Hash, KeyRule, Moment, Span, WindowOptions};
@@ -19,9 +20,24 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
 
-    /// When the keys were seen, as far as that is known and believed; `None` if by the clock.
-    fn times(_filter: &RedisFilter, _keys: &[Self]) -> Option<Vec<Option<Moment>>> {
+    /// When the keys were seen, as far as that is known; `None` if by the clock. One without a time, or from the future, was
+    /// seen when the latest one before it was: that is `latest`, or for a window's first keys the first time there is.
+    fn times(
+        _filter: &RedisFilter,
+        _keys: &[Self],
+        _latest: Option<Moment>,
+    ) -> Option<Vec<Option<Moment>>> {
         None
+    }
+
+    /// The same key, seen at that moment.
+    fn at(&self, _: Moment) -> Self {
+        self.clone()
+    }
+
+    /// How many of the keys say that they are from the future.
+    fn ahead(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
+        0
     }
 
     /// Whether no time is known for any of these keys, nor of the window: they are to wait for one.
@@ -171,7 +187,7 @@ impl<K: Token> Token for Sighting<K> {
 }
 
 impl<K: Dated> Sighting<K> {
-    fn at(&self) -> Option<Moment> {
+    fn said(&self) -> Option<Moment> {
         match self.when {
             When::Now => Some(Moment::now()),
             When::At(at) => Some(at),
@@ -179,46 +195,14 @@ impl<K: Dated> Sighting<K> {
         }
     }
 
-    /// The keys and when they were seen; no times if by the clock. `ahead` is given a time in the future, and the latest time
-    /// before, which a record without one has.
-    fn apart(
-        filter: &RedisFilter,
-        keys: &[Self],
-        ahead: impl Fn(Moment, Moment) -> Moment,
-    ) -> (Vec<K>, Option<Vec<Moment>>) {
-        let ahead = |at, latest: Option<Moment>| latest.map(|latest| ahead(at, latest));
-        let times = Self::known(filter, keys, ahead);
-        let or_before_all = |at: Option<Moment>| at.unwrap_or(BEFORE_ALL);
-        let times = times.map(|times| times.into_iter().map(or_before_all).collect());
-        (Self::without_times(keys), times)
-    }
-
-    /// When keys were seen, as far as that is known; `None` if by the clock.
-    fn known(
-        filter: &RedisFilter,
-        keys: &[Self],
-        ahead: impl Fn(Moment, Option<Moment>) -> Option<Moment>,
-    ) -> Option<Vec<Option<Moment>>> {
-        if keys.iter().all(|key| matches!(key.when, When::Now)) {
-            return None;
-        }
-        let last = last_to_believe(filter);
-        // A window without keys takes its first time from the records.
-        let mut latest = latest_of(filter).max(Self::first(keys, last));
-        let moment = |key: &Self| match key.at() {
-            Some(at) if at <= last => {
-                latest = latest.max(Some(at));
-                Some(at)
-            }
-            Some(at) => ahead(at, latest),
-            None => latest,
-        };
-        Some(keys.iter().map(moment).collect())
+    fn is_by_clock(keys: &[Self]) -> bool {
+        keys.iter().all(|key| matches!(key.when, When::Now))
     }
 
     /// The first time that is believed.
-    fn first(keys: &[Self], last: Moment) -> Option<Moment> {
-        let mut times = keys.iter().filter_map(Self::at);
+    fn first(filter: &RedisFilter, keys: &[Self]) -> Option<Moment> {
+        let last = last_to_believe(filter);
+        let mut times = keys.iter().filter_map(Self::said);
         times.find(|at| *at <= last)
     }
 
@@ -229,28 +213,34 @@ impl<K: Dated> Sighting<K> {
 
 impl<K: Dated> Remote for Sighting<K> {
     fn insert(filter: &mut RedisFilter, keys: &[Self], new: &mut [bool]) -> Result<(), Error> {
-        // The filter knows what is in the future, and counts it.
-        match Self::apart(filter, keys, |at, _| at) {
-            (keys, None) => K::insert(filter, &keys, new),
-            (keys, Some(times)) => K::insert_at(filter, &keys, &times, new),
-        }
+        let times = Self::times(filter, keys, latest_of(filter));
+        let keys = Self::without_times(keys);
+        let Some(times) = times else {
+            return K::insert(filter, &keys, new);
+        };
+        let times = times.into_iter().map(|at| at.unwrap_or(BEFORE_ALL));
+        let times: Vec<Moment> = times.collect();
+        K::insert_at(filter, &keys, &times, new)
     }
 
     fn contains(filter: &mut RedisFilter, keys: &[Self], found: &mut [bool]) -> Result<(), Error> {
-        match Self::apart(filter, keys, |_, latest| latest) {
-            (keys, None) => K::contains(filter, &keys, found),
-            (keys, Some(times)) => {
-                K::contains_at(filter, &keys, &times, found)?;
-                let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
-                    return Ok(());
-                };
-                // A record older than the window is new, whatever was seen since.
-                for (found, at) in found.iter_mut().zip(times) {
-                    *found &= !is_forgotten(&window, at, latest);
-                }
-                Ok(())
-            }
+        let alone = Self::without_times(keys);
+        if Self::is_by_clock(keys) {
+            return K::contains(filter, &alone, found);
         }
+        let last = last_to_believe(filter);
+        let latest = latest_of(filter).unwrap_or(BEFORE_ALL);
+        let moment = |key: &Self| key.said().filter(|at| *at <= last).unwrap_or(latest);
+        let times: Vec<Moment> = keys.iter().map(moment).collect();
+        K::contains_at(filter, &alone, &times, found)?;
+        let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
+            return Ok(());
+        };
+        // A record older than the window is new, whatever was seen since.
+        for (found, at) in found.iter_mut().zip(times) {
+            *found &= !is_forgotten(&window, at, latest);
+        }
+        Ok(())
     }
 
     fn remove(filter: &mut RedisFilter, keys: &[Self], removed: &mut [bool]) -> Result<(), Error> {
@@ -261,27 +251,51 @@ impl<K: Dated> Remote for Sighting<K> {
         K::count(filter, &Self::without_times(keys), counts)
     }
 
-    fn times(filter: &RedisFilter, keys: &[Self]) -> Option<Vec<Option<Moment>>> {
-        Self::known(filter, keys, |_, latest| latest)
+    fn times(
+        filter: &RedisFilter,
+        keys: &[Self],
+        latest: Option<Moment>,
+    ) -> Option<Vec<Option<Moment>>> {
+        if Self::is_by_clock(keys) {
+            return None;
+        }
+        let last = last_to_believe(filter);
+        let mut latest = latest.or_else(|| Self::first(filter, keys));
+        let moment = |key: &Self| {
+            let said = key.said().filter(|at| *at <= last);
+            latest = latest.max(said);
+            said.or(latest)
+        };
+        Some(keys.iter().map(moment).collect())
+    }
+
+    fn at(&self, at: Moment) -> Self {
+        Self {
+            key: self.key.clone(),
+            when: When::At(at),
+        }
+    }
+
+    fn ahead(filter: &RedisFilter, keys: &[Self]) -> u64 {
+        let last = last_to_believe(filter);
+        let is_ahead = |key: &&Self| key.said().is_some_and(|at| at > last);
+        keys.iter().filter(is_ahead).count() as u64
     }
 
     fn must_wait(filter: &RedisFilter, keys: &[Self]) -> bool {
-        latest_of(filter).is_none() && Self::first(keys, last_to_believe(filter)).is_none()
+        latest_of(filter).is_none() && Self::first(filter, keys).is_none()
     }
 
     fn now(&self) -> Self {
-        let key = self.key.clone();
-        let when = match self.when {
-            // The filter counts what is in the future.
-            When::At(at) => When::At(at),
-            _ => When::Now,
-        };
-        Self { key, when }
+        Self {
+            key: self.key.clone(),
+            when: When::Now,
+        }
     }
 }
 
 /// The latest time of a window's keys; none if it has no keys but such as wait for a time.
-fn latest_of(filter: &RedisFilter) -> Option<Moment> {
+pub(crate) fn latest_of(filter: &RedisFilter) -> Option<Moment> {
     filter.latest().filter(|latest| *latest > BEFORE_ALL)
 }
 
@@ -391,17 +405,44 @@ macro_rules! with_keys {
 }
 pub(crate) use with_keys;
 
-/// Keys that were claimed before the first time that could be read, which decides when a window begins. They are added
-/// once more then.
-pub(crate) struct Waiting<T>(Vec<T>);
+/// When the keys of a run were seen, and which of them were claimed before the first time that could be read. That decides
+/// when a window begins, and they are added once more then.
+pub(crate) struct Dates<T> {
+    waiting: Vec<T>,
+    /// The latest time so far: the filter knows only its generation.
+    newest: Option<Moment>,
+    /// How many keys said that they are from the future.
+    pub(crate) ahead: u64,
+}
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for Dates<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            waiting: Vec::new(),
+            newest: None,
+            ahead: 0,
+        }
     }
 }
 
-impl<T: Remote> Waiting<T> {
+impl<T: Remote> Dates<T> {
+    /// The keys with their times, and these, as far as they are known. None by the clock.
+    pub(crate) fn settle<'k>(
+        &mut self,
+        filter: &RedisFilter,
+        keys: &'k [T],
+    ) -> (Cow<'k, [T]>, Option<Vec<Option<Moment>>>) {
+        self.ahead += T::ahead(filter, keys);
+        let latest = self.newest.max(latest_of(filter));
+        let Some(times) = T::times(filter, keys, latest) else {
+            return (keys.into(), None);
+        };
+        self.newest = times.iter().copied().fold(latest, Option::max);
+        let dated = |(key, at): (&T, &Option<Moment>)| at.map_or(key.clone(), |at| key.at(at));
+        let keys: Vec<T> = keys.iter().zip(&times).map(dated).collect();
+        (keys.into(), Some(times))
+    }
+
     /// [`claim`], of keys that may have to wait for a time.
     pub(crate) fn claim(
         &mut self,
@@ -409,22 +450,23 @@ impl<T: Remote> Waiting<T> {
         keys: &[T],
         new: &mut [bool],
     ) -> Result<(), Halt> {
-        if T::must_wait(filter, keys) {
-            let claimed = claim(filter, keys, new);
+        let (keys, _) = self.settle(filter, keys);
+        if T::must_wait(filter, &keys) {
+            let claimed = claim(filter, &keys, new);
             let waiting = keys.iter().zip(&*new).filter(|(_, new)| **new);
-            self.0.extend(waiting.map(|(key, _)| key.clone()));
-            if claimed.is_ok() && self.0.len() > MOST_WAITING {
+            self.waiting.extend(waiting.map(|(key, _)| key.clone()));
+            if claimed.is_ok() && self.waiting.len() > MOST_WAITING {
                 self.finish(filter)
                     .map_err(|e| Halt::FailedAfter(e.into()))?;
             }
             return claimed;
         }
-        if self.0.is_empty() {
-            return claim(filter, keys, new);
+        if self.waiting.is_empty() {
+            return claim(filter, &keys, new);
         }
-        let mut all = std::mem::take(&mut self.0);
+        let mut all = std::mem::take(&mut self.waiting);
         let waited = all.len();
-        all.extend_from_slice(keys);
+        all.extend_from_slice(&keys);
         let mut all_new = vec![false; all.len()];
         let claimed = claim(filter, &all, &mut all_new);
         new.copy_from_slice(&all_new[waited..]);
@@ -433,7 +475,7 @@ impl<T: Remote> Waiting<T> {
 
     /// Adds those for which there was no time, as of now.
     pub(crate) fn finish(&mut self, filter: &mut RedisFilter) -> Result<(), Error> {
-        let mut keys = std::mem::take(&mut self.0);
+        let mut keys = std::mem::take(&mut self.waiting);
         if T::must_wait(filter, &keys) {
             keys = keys.iter().map(T::now).collect();
         }

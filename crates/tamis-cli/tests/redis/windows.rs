@@ -186,6 +186,33 @@ fn records_without_a_time_wait_for_one() {
     records_before_the_first_time_wait_for_it(|name| at(&server, name), "");
 }
 
+/// A record without a time, or from the future, is taken as of the latest time before, also that of a record that was dropped.
+#[test]
+fn records_without_a_time_are_as_late_as_the_one_before() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let first = "x,1700000500\nx,1700001100\nc,\nf,9999999999\n";
+    let then = "c,1700002050\nf,1700002050\nf,9999999999\n";
+    for claim in ["after", "before"] {
+        let seen = at(&server, claim);
+        dir.ok(&format!(
+            "create {seen} --within 1000s --generations 1 -n 1k -p 1e-6"
+        ));
+        let line = format!(
+            "dedup --claim {claim} --csv 1 --no-header --time csv:2 --time-format %s --filter {seen}"
+        );
+        let ran = in_two_steps(&dir, &line, first, then);
+        assert_eq!(
+            ran.text(),
+            "x,1700000500\nc,\nf,9999999999\n",
+            "{claim}: {}",
+            ran.err
+        );
+        let said = "from the future: 2 records";
+        assert!(ran.err.contains(said), "{claim}: {}", ran.err);
+    }
+}
+
 /// Workers that know no time yet print a record once.
 #[test]
 fn records_without_a_time_are_claimed_by_one_worker() {

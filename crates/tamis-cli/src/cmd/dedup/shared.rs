@@ -2,7 +2,7 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, Waiting, claim, is_forgotten};
+use crate::remote::{Dates, Remote, claim, is_forgotten, latest_of};
 use crate::stream::Halt;
 use crate::window::{MOST_WAITING, Odd};
 use anyhow::Result;
@@ -17,8 +17,7 @@ pub(super) struct Shared<T> {
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
     open: Open<T>,
-    /// Keys that were claimed, and for which no time is known yet.
-    waiting: Waiting<T>,
+    dates: Dates<T>,
     /// The latest moment of a window, with those that were asked for.
     newest: Option<Moment>,
     /// Of those added since, how many another worker had added meanwhile.
@@ -31,6 +30,8 @@ struct Open<T> {
     in_order: Vec<T>,
     /// Those of them that are printed. The others only renew.
     printed: Vec<bool>,
+    /// Whether some came before any time that could be read.
+    waits: bool,
 }
 
 impl<T> Default for Open<T> {
@@ -39,6 +40,20 @@ impl<T> Default for Open<T> {
             keys: HashMap::new(),
             in_order: Vec::new(),
             printed: Vec::new(),
+            waits: false,
+        }
+    }
+}
+
+impl<T: Remote> Open<T> {
+    /// Those that waited for a time have it.
+    fn begin(&mut self, first: Moment) {
+        if self.waits {
+            self.waits = false;
+            for key in &mut self.in_order {
+                *key = key.at(first);
+            }
+            self.keys.values_mut().for_each(|at| *at = Some(first));
         }
     }
 }
@@ -56,12 +71,12 @@ impl<T: Remote> Shared<T> {
         };
         let mut shared = Self {
             window: filter.window(),
-            newest: filter.latest(),
+            newest: latest_of(&filter),
             filter,
             wrong: Wrong::from(rate, adding),
             is_over: false,
             open: Open::default(),
-            waiting: Waiting::default(),
+            dates: Dates::default(),
             raced: 0,
         };
         shared.warn_if_over(rate, over)?;
@@ -100,7 +115,7 @@ impl<T: Remote> Shared<T> {
             })?;
             let to = keys.len().min(at + self.wrong.until_look() as usize);
             let claimed = self
-                .waiting
+                .dates
                 .claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
             self.wrong.decided(&new[at..to]);
             claimed?;
@@ -133,12 +148,17 @@ impl<T: Remote> Shared<T> {
     /// They are to be added when their records are printed.
     pub(super) fn ask(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
+        let (keys, times) = self.dates.settle(&self.filter, keys);
+        let at = |place: usize| times.as_ref().and_then(|times| times[place]);
+        if let Some(first) = (0..keys.len()).find_map(at) {
+            self.open.begin(first);
+        }
         let mut found = vec![false; keys.len()];
-        T::contains(&mut self.filter, keys, &mut found)
+        T::contains(&mut self.filter, &keys, &mut found)
             .map_err(|error| Halt::Failed(error.into()))?;
-        let times = T::times(&self.filter, keys);
         for (place, (key, found)) in keys.iter().zip(found).enumerate() {
-            let at = times.as_ref().and_then(|times| times[place]);
+            let at = at(place);
+            self.open.waits |= at.is_none();
             self.newest = self.newest.max(at);
             let is_forgotten = |at: Option<Moment>, by: Option<Moment>| {
                 let moments = self.window.zip(at).zip(by);
@@ -172,7 +192,7 @@ impl<T: Remote> Shared<T> {
 
     /// Adds what waited for a time in vain, as of now.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
-        self.waiting.finish(&mut self.filter)?;
+        self.dates.finish(&mut self.filter)?;
         self.add_open()
     }
 
@@ -219,7 +239,7 @@ impl<T: Remote> Shared<T> {
             redis: Some(stats),
             times: self.window.map(|_| Odd {
                 too_old: stats.too_old_keys,
-                ahead: stats.future_keys,
+                ahead: self.dates.ahead,
                 ..Odd::default()
             }),
         })
