@@ -223,7 +223,10 @@ fn records_without_a_time_are_claimed_by_one_worker() {
     dir.write("b.csv", "a,\nb,\n");
     let line = format!("dedup --claim before --csv 1 --no-header --time csv:2 --filter {seen}");
     let mut command = dir.command(&line);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut child = start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"a,\n").unwrap();
