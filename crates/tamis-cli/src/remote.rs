@@ -2,7 +2,7 @@
 //! module of the server hashes, the key itself.
 
 use crate::stream::{Halt, Keyed};
-use crate::window::{MOST_WAITING, last_believed};
+use crate::window::{MOST_WAITING, is_late, last_believed};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
@@ -37,6 +37,11 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     /// How many of the keys say that they are from the future.
     fn ahead(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
+        0
+    }
+
+    /// How many of the keys are asked as of so early a time that the window may have forgotten them.
+    fn late(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
         0
     }
 
@@ -280,6 +285,14 @@ impl<K: Dated> Remote for Sighting<K> {
         let last = last_to_believe(filter);
         let is_ahead = |key: &&Self| key.said().is_some_and(|at| at > last);
         keys.iter().filter(is_ahead).count() as u64
+    }
+
+    fn late(filter: &RedisFilter, keys: &[Self]) -> u64 {
+        let Some((window, latest)) = filter.window().zip(filter.latest()) else {
+            return 0;
+        };
+        let is_late = |key: &&Self| key.said().is_some_and(|at| is_late(&window, latest, at));
+        keys.iter().filter(is_late).count() as u64
     }
 
     fn must_wait(filter: &RedisFilter, keys: &[Self]) -> bool {

@@ -343,6 +343,26 @@ fn memory_bounds_a_window() {
     );
 }
 
+/// A window may have forgotten what it knew long before its latest key: then "no" is not certain, and the answer says so.
+#[test]
+fn questions_about_the_past_are_answered_with_a_doubt() {
+    let dir = Sandbox::new();
+    // 800 s after its key was seen, which is inside the window, but 1,300 s later it was forgotten.
+    dir.write("rows.csv", "a,1600001200\nb,1600002500\n");
+    dir.ok("create seen.tamis --within 1000s -n 1k -p 1e-9");
+    dir.ok("add --csv 1 --no-header --time csv:2 seen.tamis rows.csv");
+    dir.write("ask.csv", "a,1600002000\nb,1600002500\nb,1600002400\n");
+    let ran = dir.ok("check --csv 1 --no-header --time csv:2 seen.tamis ask.csv");
+    let said = "before the latest key: 1 record; ";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    dir.write("ask", "a\n");
+    let ran = dir.run("check --at 1600002000 seen.tamis ask");
+    assert_eq!((ran.code, ran.text()), (1, ""));
+    assert!(ran.err.contains("\"no\" is not certain"), "{}", ran.err);
+    let ran = dir.run("check --at 1600002400 seen.tamis ask");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+}
+
 /// The first time that can be read decides when a window begins, however the pipe delivers.
 #[test]
 fn records_before_the_first_time_wait_for_it() {
@@ -593,10 +613,11 @@ fn records_are_asked_at_their_own_times() {
     for part in [
         "without a time that can be read: 1 record",
         "from the future: 1 record",
+        "before the latest key: 1 record",
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
-    assert!(!ran.err.contains("forgotten"), "{}", ran.err);
+    assert!(!ran.err.contains("by now"), "{}", ran.err);
     dir.write("b.csv", "id,at\nb,x\n");
     let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
     assert_eq!(ran.text(), "7\n");
