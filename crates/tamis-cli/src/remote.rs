@@ -2,7 +2,8 @@
 //! module of the server hashes, the key itself.
 
 use crate::stream::{Halt, Keyed};
-use crate::window::last_believed;
+use crate::window::{MOST_WAITING, is_late, last_believed};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
 use tamis::{Hash, KeyRule, Moment, Span, WindowOptions};
@@ -19,11 +20,45 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
 
-    /// When the keys were seen, as far as that is believed; `None` if by the clock.
-    fn times(_filter: &RedisFilter, _keys: &[Self]) -> Option<Vec<Moment>> {
+    /// When the keys were seen, as far as that is known; `None` if by the clock. One without a time, or from the future, was
+    /// seen when the latest one before it was: that is `latest`, or for a window's first keys the first time there is.
+    fn times(
+        _filter: &RedisFilter,
+        _keys: &[Self],
+        _latest: Option<Moment>,
+    ) -> Option<Vec<Option<Moment>>> {
         None
     }
+
+    /// The same key, seen at that moment.
+    fn at(&self, _: Moment) -> Self {
+        self.clone()
+    }
+
+    /// How many of the keys say that they are from the future.
+    fn ahead(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
+        0
+    }
+
+    /// How many of the keys are asked as of so early a time that the window may have forgotten them.
+    fn late(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
+        0
+    }
+
+    /// Whether no time is known for any of these keys, nor of the window: they are to wait for one.
+    fn must_wait(_filter: &RedisFilter, _keys: &[Self]) -> bool {
+        false
+    }
+
+    /// The same key, which waited in vain and so was seen now.
+    fn now(&self) -> Self {
+        self.clone()
+    }
 }
+
+/// When keys are claimed that came before the first time that can be read: before all times, so that none is too old.
+/// 0001-01-01.
+const BEFORE_ALL: Moment = Moment::from_micros(-62_135_596_800_000_000);
 
 /// One that a window takes with a time.
 pub(crate) trait Dated: Remote {
@@ -157,39 +192,23 @@ impl<K: Token> Token for Sighting<K> {
 }
 
 impl<K: Dated> Sighting<K> {
-    fn at(&self) -> Option<Moment> {
+    fn said(&self) -> Option<Moment> {
         match self.when {
+            When::Now => Some(Moment::now()),
             When::At(at) => Some(at),
-            _ => None,
+            When::Unknown => None,
         }
     }
 
-    /// The keys and when they were seen; no times if by the clock. `ahead` is given a time in the future, and the latest time
-    /// before, which a record without one has.
-    fn apart(
-        filter: &RedisFilter,
-        keys: &[Self],
-        ahead: impl Fn(Moment, Moment) -> Moment,
-    ) -> (Vec<K>, Option<Vec<Moment>>) {
-        let alone = Self::without_times(keys);
-        if keys.iter().all(|key| matches!(key.when, When::Now)) {
-            return (alone, None);
-        }
-        let last = filter.window().map(|window| last_believed(&window));
-        let believe = |at: Moment| last.is_none_or(|last| at <= last);
-        // A window without keys takes its first time from the records.
-        let first = keys.iter().filter_map(Self::at).find(|at| believe(*at));
-        let latest = filter.latest().max(first);
-        let mut latest = latest.unwrap_or_else(Moment::now);
-        let moment = |key: &Self| match key.at() {
-            Some(at) if believe(at) => {
-                latest = latest.max(at);
-                at
-            }
-            Some(at) => ahead(at, latest),
-            None => latest,
-        };
-        (alone, Some(keys.iter().map(moment).collect()))
+    fn is_by_clock(keys: &[Self]) -> bool {
+        keys.iter().all(|key| matches!(key.when, When::Now))
+    }
+
+    /// The first time that is believed.
+    fn first(filter: &RedisFilter, keys: &[Self]) -> Option<Moment> {
+        let last = last_to_believe(filter);
+        let mut times = keys.iter().filter_map(Self::said);
+        times.find(|at| *at <= last)
     }
 
     fn without_times(keys: &[Self]) -> Vec<K> {
@@ -199,28 +218,34 @@ impl<K: Dated> Sighting<K> {
 
 impl<K: Dated> Remote for Sighting<K> {
     fn insert(filter: &mut RedisFilter, keys: &[Self], new: &mut [bool]) -> Result<(), Error> {
-        // The filter knows what is in the future, and counts it.
-        match Self::apart(filter, keys, |at, _| at) {
-            (keys, None) => K::insert(filter, &keys, new),
-            (keys, Some(times)) => K::insert_at(filter, &keys, &times, new),
-        }
+        let times = Self::times(filter, keys, latest_of(filter));
+        let keys = Self::without_times(keys);
+        let Some(times) = times else {
+            return K::insert(filter, &keys, new);
+        };
+        let times = times.into_iter().map(|at| at.unwrap_or(BEFORE_ALL));
+        let times: Vec<Moment> = times.collect();
+        K::insert_at(filter, &keys, &times, new)
     }
 
     fn contains(filter: &mut RedisFilter, keys: &[Self], found: &mut [bool]) -> Result<(), Error> {
-        match Self::apart(filter, keys, |_, latest| latest) {
-            (keys, None) => K::contains(filter, &keys, found),
-            (keys, Some(times)) => {
-                K::contains_at(filter, &keys, &times, found)?;
-                let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
-                    return Ok(());
-                };
-                // A record older than the window is new, whatever was seen since.
-                for (found, at) in found.iter_mut().zip(times) {
-                    *found &= !is_forgotten(&window, at, latest);
-                }
-                Ok(())
-            }
+        let alone = Self::without_times(keys);
+        if Self::is_by_clock(keys) {
+            return K::contains(filter, &alone, found);
         }
+        let last = last_to_believe(filter);
+        let latest = latest_of(filter).unwrap_or(BEFORE_ALL);
+        let moment = |key: &Self| key.said().filter(|at| *at <= last).unwrap_or(latest);
+        let times: Vec<Moment> = keys.iter().map(moment).collect();
+        K::contains_at(filter, &alone, &times, found)?;
+        let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
+            return Ok(());
+        };
+        // A record older than the window is new, whatever was seen since.
+        for (found, at) in found.iter_mut().zip(times) {
+            *found &= !is_forgotten(&window, at, latest);
+        }
+        Ok(())
     }
 
     fn remove(filter: &mut RedisFilter, keys: &[Self], removed: &mut [bool]) -> Result<(), Error> {
@@ -231,9 +256,67 @@ impl<K: Dated> Remote for Sighting<K> {
         K::count(filter, &Self::without_times(keys), counts)
     }
 
-    fn times(filter: &RedisFilter, keys: &[Self]) -> Option<Vec<Moment>> {
-        Self::apart(filter, keys, |_, latest| latest).1
+    fn times(
+        filter: &RedisFilter,
+        keys: &[Self],
+        latest: Option<Moment>,
+    ) -> Option<Vec<Option<Moment>>> {
+        if Self::is_by_clock(keys) {
+            return None;
+        }
+        let last = last_to_believe(filter);
+        let mut latest = latest.or_else(|| Self::first(filter, keys));
+        let moment = |key: &Self| {
+            let said = key.said().filter(|at| *at <= last);
+            latest = latest.max(said);
+            said.or(latest)
+        };
+        Some(keys.iter().map(moment).collect())
     }
+
+    fn at(&self, at: Moment) -> Self {
+        Self {
+            key: self.key.clone(),
+            when: When::At(at),
+        }
+    }
+
+    fn ahead(filter: &RedisFilter, keys: &[Self]) -> u64 {
+        let last = last_to_believe(filter);
+        let is_ahead = |key: &&Self| key.said().is_some_and(|at| at > last);
+        keys.iter().filter(is_ahead).count() as u64
+    }
+
+    fn late(filter: &RedisFilter, keys: &[Self]) -> u64 {
+        let Some((window, latest)) = filter.window().zip(filter.latest()) else {
+            return 0;
+        };
+        let is_late = |key: &&Self| key.said().is_some_and(|at| is_late(&window, latest, at));
+        keys.iter().filter(is_late).count() as u64
+    }
+
+    fn must_wait(filter: &RedisFilter, keys: &[Self]) -> bool {
+        latest_of(filter).is_none() && Self::first(filter, keys).is_none()
+    }
+
+    fn now(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            when: When::Now,
+        }
+    }
+}
+
+/// The latest time of a window's keys; none if it has no keys but such as wait for a time.
+pub(crate) fn latest_of(filter: &RedisFilter) -> Option<Moment> {
+    filter.latest().filter(|latest| *latest > BEFORE_ALL)
+}
+
+/// The last moment that a record may be from.
+fn last_to_believe(filter: &RedisFilter) -> Moment {
+    filter
+        .window()
+        .map_or(Moment::MAX, |window| last_believed(&window))
 }
 
 /// Whether a window has forgotten by then what was seen at a moment.
@@ -334,6 +417,84 @@ macro_rules! with_keys {
     };
 }
 pub(crate) use with_keys;
+
+/// When the keys of a run were seen, and which of them were claimed before the first time that could be read. That decides
+/// when a window begins, and they are added once more then.
+pub(crate) struct Dates<T> {
+    waiting: Vec<T>,
+    /// The latest time so far: the filter knows only its generation.
+    newest: Option<Moment>,
+    /// How many keys said that they are from the future.
+    pub(crate) ahead: u64,
+}
+
+impl<T> Default for Dates<T> {
+    fn default() -> Self {
+        Self {
+            waiting: Vec::new(),
+            newest: None,
+            ahead: 0,
+        }
+    }
+}
+
+impl<T: Remote> Dates<T> {
+    /// The keys with their times, and these, as far as they are known. None by the clock.
+    pub(crate) fn settle<'k>(
+        &mut self,
+        filter: &RedisFilter,
+        keys: &'k [T],
+    ) -> (Cow<'k, [T]>, Option<Vec<Option<Moment>>>) {
+        self.ahead += T::ahead(filter, keys);
+        let latest = self.newest.max(latest_of(filter));
+        let Some(times) = T::times(filter, keys, latest) else {
+            return (keys.into(), None);
+        };
+        self.newest = times.iter().copied().fold(latest, Option::max);
+        let dated = |(key, at): (&T, &Option<Moment>)| at.map_or(key.clone(), |at| key.at(at));
+        let keys: Vec<T> = keys.iter().zip(&times).map(dated).collect();
+        (keys.into(), Some(times))
+    }
+
+    /// [`claim`], of keys that may have to wait for a time.
+    pub(crate) fn claim(
+        &mut self,
+        filter: &mut RedisFilter,
+        keys: &[T],
+        new: &mut [bool],
+    ) -> Result<(), Halt> {
+        let (keys, _) = self.settle(filter, keys);
+        if T::must_wait(filter, &keys) {
+            let claimed = claim(filter, &keys, new);
+            let waiting = keys.iter().zip(&*new).filter(|(_, new)| **new);
+            self.waiting.extend(waiting.map(|(key, _)| key.clone()));
+            if claimed.is_ok() && self.waiting.len() > MOST_WAITING {
+                self.finish(filter)
+                    .map_err(|e| Halt::FailedAfter(e.into()))?;
+            }
+            return claimed;
+        }
+        if self.waiting.is_empty() {
+            return claim(filter, &keys, new);
+        }
+        let mut all = std::mem::take(&mut self.waiting);
+        let waited = all.len();
+        all.extend_from_slice(&keys);
+        let mut all_new = vec![false; all.len()];
+        let claimed = claim(filter, &all, &mut all_new);
+        new.copy_from_slice(&all_new[waited..]);
+        claimed
+    }
+
+    /// Adds those for which there was no time, as of now.
+    pub(crate) fn finish(&mut self, filter: &mut RedisFilter) -> Result<(), Error> {
+        let mut keys = std::mem::take(&mut self.waiting);
+        if T::must_wait(filter, &keys) {
+            keys = keys.iter().map(T::now).collect();
+        }
+        T::insert(filter, &keys, &mut vec![false; keys.len()])
+    }
+}
 
 /// Adds keys to a filter in Redis and tells those that were new. What another
 /// worker would now be told is not new must not be lost: when the server

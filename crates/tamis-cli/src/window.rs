@@ -340,7 +340,7 @@ pub(crate) struct Times {
 }
 
 /// So many keys wait for a time at most; after that, the clock's is taken.
-const MOST_WAITING: usize = 1 << 20;
+pub(crate) const MOST_WAITING: usize = 1 << 20;
 
 impl Times {
     pub(crate) fn new(rule: &RecordRule) -> Self {
@@ -517,12 +517,51 @@ pub(crate) fn asked_at<B: Body>(
                 ));
                 Ok(Some(ALL_FORGOTTEN))
             }
-            _ => Ok(Some(moment)),
+            _ => {
+                warn_if_late(name, &window.options(), Some(latest), moment);
+                Ok(Some(moment))
+            }
         },
         None => {
             warn_if_past(name, &window.options(), Some(latest));
             Ok(Some(Moment::now()))
         }
+    }
+}
+
+/// Whether a window may have forgotten by its latest key what it knew at a moment.
+pub(crate) fn is_late(options: &WindowOptions, latest: Moment, at: Moment) -> bool {
+    let Span::Time(band) = options.band() else {
+        return false;
+    };
+    let step = i64::try_from(band.as_micros()).unwrap_or(i64::MAX).max(1);
+    let generation = |at: Moment| at.micros().div_euclid(step);
+    generation(latest) - generation(at) > 1
+}
+
+/// Says so of a moment that a window is asked about.
+pub(crate) fn warn_if_late(
+    name: impl Display,
+    options: &WindowOptions,
+    latest: Option<Moment>,
+    at: Moment,
+) {
+    if latest.is_some_and(|latest| is_late(options, latest, at)) {
+        output::warn(format_args!(
+            "{name}: {at} is more than a generation before its latest key, so it may have forgotten keys that it knew then: \
+             \"no\" is not certain"
+        ));
+    }
+}
+
+/// The same of records.
+pub(crate) fn warn_of_late(records: u64) {
+    if records > 0 {
+        output::warn(format_args!(
+            "asked as of a time more than a generation before the latest key: {}; the window may have forgotten keys that it \
+             knew then, so \"no\" is not certain for them",
+            human::counted(records, "record")
+        ));
     }
 }
 
@@ -546,10 +585,18 @@ pub(crate) fn warn_if_past(name: impl Display, options: &WindowOptions, latest: 
 pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> AskedTimes {
     let last = last_believed(&window.options());
     let latest = window.latest().unwrap_or_default();
-    let mut ahead = 0;
+    let options = window.options();
+    let (mut ahead, mut late) = (0, 0);
+    let mut count = |at| late += u64::from(is_late(&options, latest, at));
     let moment = |key: &TimedHash| match key.at {
-        Some(at) if at <= last && window.remembers(at) => at,
-        Some(at) if at <= last => ALL_FORGOTTEN,
+        Some(at) if at <= last && window.remembers(at) => {
+            count(at);
+            at
+        }
+        Some(at) if at <= last => {
+            count(at);
+            ALL_FORGOTTEN
+        }
         at => {
             ahead += u64::from(at.is_some());
             latest
@@ -560,12 +607,15 @@ pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> As
         hashes: keys.iter().map(|key| key.hash).collect(),
         moments,
         ahead,
+        late,
     }
 }
 
-/// Keys, when they are asked about, and how many of them say that they are from the future.
+/// Keys, when they are asked about, how many of them say that they are from the future, and how many the window may have
+/// forgotten.
 pub(crate) struct AskedTimes {
     pub(crate) hashes: Vec<Hash>,
     pub(crate) moments: Vec<Moment>,
     pub(crate) ahead: u64,
+    pub(crate) late: u64,
 }

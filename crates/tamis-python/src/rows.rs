@@ -203,6 +203,7 @@ impl Rows {
                             }
                             Times::At(moment) => window.insert_hashes_at(hashes, *moment, new),
                             Times::Each(moments) => {
+                                doubts.begin(window, moments);
                                 let moments = &mut moments[rows];
                                 doubts.look(window, moments);
                                 window.insert_hashes_at(hashes, &*moments, new)
@@ -382,9 +383,18 @@ struct Doubts {
     old: usize,
     /// Of the future. It would make the window forget all it has, so it is taken for the latest one.
     ahead: usize,
+    /// When a window without keys begins: at the first time that is believed.
+    first: Option<Moment>,
 }
 
 impl Doubts {
+    fn begin(&mut self, window: &Window, moments: &[Moment]) {
+        if let (Span::Time(band), None) = (window.options().band(), window.latest()) {
+            let last = Moment::now() + band + AHEAD;
+            self.first = moments.iter().copied().find(|moment| *moment <= last);
+        }
+    }
+
     /// Looks at times that are about to be added, and corrects those of the future.
     fn look(&mut self, window: &Window, moments: &mut [Moment]) {
         let Span::Time(band) = window.options().band() else {
@@ -396,7 +406,7 @@ impl Doubts {
         for moment in moments {
             if *moment > now + band + AHEAD {
                 self.ahead += 1;
-                *moment = latest.unwrap_or(now);
+                *moment = latest.or(self.first).unwrap_or(now);
             }
             let number = |moment: Moment| moment.micros().div_euclid(step);
             let old = |latest| number(*moment) < number(latest) - generations;

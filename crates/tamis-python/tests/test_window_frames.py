@@ -96,6 +96,11 @@ def test_times_of_the_future_do_not_move_the_window():
     with pytest.warns(UserWarning, match="^1 rows have times of the future"):
         assert rows_of(tamis.dedup(frame, "key", filter=window, at="at")) == [0, 1, 3]
     assert window.latest == NOON + timedelta(hours=2) and window.contains("typo", at=NOON)
+    # Before any other time, it is the first that follows.
+    frame = frame.iloc[[1, 0, 2, 3]]
+    with pytest.warns(UserWarning, match="^1 rows have times of the future"):
+        assert rows_of(tamis.dedup(frame, "key", at="at", within="24h")) == [1, 0, 3]
+    frame = frame.iloc[[1, 0, 2, 3]]
     # Of an empty window it is now.
     window.clear()
     with pytest.warns(UserWarning, match="future"):

@@ -58,10 +58,10 @@ pub(crate) async fn check(
     headers: &HeaderMap,
     body: Incoming,
 ) -> Result<Response, Problem> {
-    let held = body::read(budget, headers, body).await?;
+    let mut held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
     let when = When::of_query(query)?;
-    let (form, back) = forms(headers, &held)?;
+    let (form, back) = forms(headers, &mut held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
     let found = served.check(form, bytes, when).await?;
     let words = Words {
@@ -89,10 +89,10 @@ pub(crate) async fn add(
         body::leave(budget, headers, body).await;
         return Err(refused);
     }
-    let held = body::read(budget, headers, body).await?;
+    let mut held = body::read(budget, headers, body).await?;
     let served = filters.get(name)?;
     let when = When::of_query(query)?;
-    let (form, back) = forms(headers, &held)?;
+    let (form, back) = forms(headers, &mut held)?;
     let Held { bytes, room } = with_scratch(form, held)?;
     let added = served.add(form, bytes, when).await?;
     let words = Words {
@@ -116,10 +116,11 @@ fn lateness(replies: &Replies) -> &'static str {
     }
 }
 
-/// The forms of keys and answers.
-fn forms(headers: &HeaderMap, held: &Held) -> Result<(Form, Form), Problem> {
+/// The forms of keys and answers. What is before the text is dropped.
+fn forms(headers: &HeaderMap, held: &mut Held) -> Result<(Form, Form), Problem> {
     let form = Form::of_request(headers)?;
-    Form::check_text(headers, &held.bytes)?;
+    let start = Form::start_of_text(headers, &held.bytes)?;
+    held.bytes = held.bytes.slice(start..);
     Ok((form, Form::of_response(headers, form)?))
 }
 

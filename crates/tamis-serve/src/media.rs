@@ -97,18 +97,27 @@ impl Form {
         }
     }
 
-    /// Refuses text in UTF-16, whose keys would be other bytes than those in the filter. A client
-    /// that means these bytes says `application/octet-stream`.
-    pub(crate) fn check_text(headers: &HeaderMap, body: &[u8]) -> Result<(), Problem> {
+    /// Where the text of a body begins: behind a byte order mark of UTF-8. Refuses UTF-16, whose keys
+    /// would be other bytes than those in the filter. A client that means these bytes says
+    /// `application/octet-stream`.
+    pub(crate) fn start_of_text(headers: &HeaderMap, body: &[u8]) -> Result<usize, Problem> {
         let media = single(headers, &header::CONTENT_TYPE)?.map(name_of);
-        if media.as_deref() == Some("application/octet-stream") || !is_utf16(body) {
-            return Ok(());
+        if media.as_deref() == Some("application/octet-stream") {
+            return Ok(0);
         }
-        Err(unsupported(
-            "the body seems to be UTF-16: expected UTF-8; Content-Type: application/octet-stream \
-             sends keys as the bytes they are"
-                .into(),
-        ))
+        if is_utf16(body) {
+            return Err(unsupported(
+                "the body seems to be UTF-16: expected UTF-8; Content-Type: application/octet-stream \
+                 sends keys as the bytes they are"
+                    .into(),
+            ));
+        }
+        const MARK: &[u8] = "\u{FEFF}".as_bytes();
+        Ok(if body.starts_with(MARK) {
+            MARK.len()
+        } else {
+            0
+        })
     }
 
     /// The form of the answers: as Accept says, and as the request's if it leaves it open.

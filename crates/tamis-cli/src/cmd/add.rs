@@ -3,7 +3,7 @@ use crate::foreign::{self, ForeignArgs};
 use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
-use crate::remote::{Timely, claim, with_keys};
+use crate::remote::{Dates, Timely, claim, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Report, Run};
 use crate::window::{Odd, TimeArgs, Timed, Times};
 use crate::{Exit, human, output};
@@ -95,14 +95,20 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             if let Some(window) = filter.window() {
                 args.time.check(&window)?;
                 let by_record = input.rule.has_time();
-                let report = with_keys!(filter, keyed => {
+                let (report, ahead) = with_keys!(filter, keyed => {
                     let keyed = Timely { keyed, by_record };
-                    add(&mut filter, &keyed, (&args, input), |filter, keys, new| {
-                        claim(filter, keys, new)
+                    let mut adding = (&mut filter, Dates::default());
+                    let report = add(&mut adding, &keyed, (&args, input), |(filter, dates), keys, new| {
+                        dates.claim(filter, keys, new)
+                    });
+                    let (filter, mut dates) = adding;
+                    report.and_then(|report| {
+                        dates.finish(filter)?;
+                        Ok((report, dates.ahead))
                     })
                 })
                 .with_context(|| at.to_string())?;
-                return finish_window(&filter, report, &args);
+                return finish_window(&filter, report, ahead, &args);
             }
             args.time.refuse(&args.filter, filter.kind())?;
             let report =
@@ -127,13 +133,13 @@ fn finish(report: Report) -> Result<Exit> {
 }
 
 /// Says what became of keys of a window in Redis.
-fn finish_window(filter: &RedisFilter, report: Report, args: &Args) -> Result<Exit> {
+fn finish_window(filter: &RedisFilter, report: Report, ahead: u64, args: &Args) -> Result<Exit> {
     summarise(&report, args);
     warn_if_overfull(filter);
     let stats = filter.stats();
     let odd = Odd {
         too_old: stats.too_old_keys,
-        ahead: stats.future_keys,
+        ahead,
         ..Odd::default()
     };
     odd.warn(report.without_time);

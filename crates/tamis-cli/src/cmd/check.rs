@@ -162,7 +162,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                     None
                 }
                 (Some(_), Some(AskedAt::Latest)) => filter.latest(),
-                (Some(_), Some(AskedAt::Moment(moment))) => Some(moment),
+                (Some(options), Some(AskedAt::Moment(moment))) => {
+                    window::warn_if_late(&args.filter, &options, filter.latest(), moment);
+                    Some(moment)
+                }
                 (Some(options), None) => {
                     args.time.check(&options)?;
                     if !by_record {
@@ -176,9 +179,16 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 match moment {
                     _ if by_record => {
                         let keyed = Timely { keyed, by_record };
-                        check(&args, input, &keyed, |keys, found| {
-                            Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
-                        })
+                        let (ahead, late) = (AtomicU64::new(0), AtomicU64::new(0));
+                        let exit = check(&args, input, &keyed, |keys, found| {
+                            let filter = &mut alone(&filter);
+                            Remote::contains(filter, keys, found).map_err(in_redis(at))?;
+                            ahead.fetch_add(Remote::ahead(filter, keys), Relaxed);
+                            late.fetch_add(Remote::late(filter, keys), Relaxed);
+                            Ok(())
+                        })?;
+                        warn_of_times(ahead, late);
+                        Ok(exit)
                     }
                     Some(moment) => check(&args, input, keyed, |keys, found| {
                         let moments = vec![moment; keys.len()];
@@ -200,19 +210,25 @@ fn check_at_own_times<B: Body + Sync>(
     input: &Run,
     window: &Window<B>,
 ) -> Result<Exit> {
-    let ahead = AtomicU64::new(0);
+    let (ahead, late) = (AtomicU64::new(0), AtomicU64::new(0));
     let exit = check(args, input, &Timed(*window.hasher()), |keys, found| {
         let asked = window::asked_times(window, keys);
         ahead.fetch_add(asked.ahead, Relaxed);
+        late.fetch_add(asked.late, Relaxed);
         window.contains_hashes_at(&asked.hashes, &asked.moments[..], found);
         Ok(())
     })?;
+    warn_of_times(ahead, late);
+    Ok(exit)
+}
+
+fn warn_of_times(ahead: AtomicU64, late: AtomicU64) {
     let odd = Odd {
         ahead: ahead.into_inner(),
         ..Odd::default()
     };
     odd.warn(0);
-    Ok(exit)
+    window::warn_of_late(late.into_inner());
 }
 
 /// One connection, one question at a time.

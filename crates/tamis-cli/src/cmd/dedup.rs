@@ -19,6 +19,7 @@ use crate::window::{TimeArgs, WindowArgs};
 use crate::{Exit, estimate, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
+use std::time::Duration;
 use tamis::{AnyFilter, FileLock, Growing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
 use tamis_records::batch::Print;
 
@@ -95,11 +96,11 @@ pub(crate) struct Args {
     #[arg(long, requires = "filter")]
     must_exist: bool,
 
-    /// Seconds between two saves of the filter
+    /// Time between two saves of the filter
     ///
-    /// Twelve times as many while fewer than 1,000 records are new.
-    #[arg(long, value_name = "SECONDS", default_value = "5", requires = "filter")]
-    save_every: f64,
+    /// Twelve times as long while fewer than 1,000 records are new.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_interval, requires = "filter")]
+    save_every: Duration,
 
     /// How often a new record may be wrongly dropped [default: 1e-6]
     ///
@@ -262,6 +263,14 @@ impl Over<'_> {
     }
 }
 
+/// A time that may be 0.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(0.0) => Ok(Duration::ZERO),
+        _ => human::parse_duration(text),
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if args.claim == Claim::Before && matches!(args.filter, Some(Place::File(_))) {
         bail!(
@@ -402,6 +411,9 @@ impl<'a> Task<'a> {
             None if args.time.is_given() && args.filter.is_none() => {
                 bail!("--time is for a window: --within TIME or --quiet TIME")
             }
+            None if args.max_memory.is_some() && args.filter.is_none() => {
+                bail!("--max-memory is for a window: --within TIME, --quiet TIME or --last N")
+            }
             None => {}
         }
         input.rule = args.time.rule(input.rule)?;
@@ -472,8 +484,23 @@ impl<'a> Task<'a> {
             let records = estimate::records(paths, framing, packing);
             Some(records.unwrap_or(UNMEASURED).max(UNMEASURED_KEPT))
         };
-        let keys = WindowArgs::keys(options, self.args.keys, guess)?;
-        Ok(Plan::window(options, keys, self.args.rate())?)
+        let mut keys = WindowArgs::keys(options, self.args.keys, guess)?;
+        let plan = |keys| Plan::window(options, keys, self.args.rate());
+        let most = self.args.max_memory.unwrap_or(u64::MAX);
+        // A guess may be smaller; what was asked for may not.
+        let is_guessed = self.args.keys.is_none() && matches!(options.span(), Span::Time(_));
+        while is_guessed && keys > 1 && plan(keys)?.bytes() > most {
+            keys /= 2;
+        }
+        let plan = plan(keys)?;
+        if plan.bytes() > most {
+            bail!(
+                "a window for {} takes {}, more than --max-memory",
+                human::counted(keys, "key"),
+                human::size(plan.bytes())
+            );
+        }
+        Ok(plan)
     }
 
     /// A filter that grows with what it is given.

@@ -277,6 +277,44 @@ fn a_window_grows_with_its_keys() {
     assert!(100_000 - printed <= 130, "{printed}");
 }
 
+/// What is not bounded is not promised to be: it is an error, before anything is made.
+#[test]
+fn memory_bounds_windows_alone_and_from_the_start() {
+    let dir = Sandbox::new();
+    dir.write("keys.txt", "a\nb\na\n");
+    for (line, said) in [
+        ("dedup --max-memory 1M", "is for a window"),
+        ("dedup --exact --max-memory 1M", "is for a window"),
+        (
+            "dedup --within 1h -n 100M --max-memory 1M",
+            "for 100,000,000 keys takes",
+        ),
+        (
+            "dedup --last 1M --max-memory 1M",
+            "for 1,000,000 keys takes",
+        ),
+        ("dedup --within 1h --max-memory 100", "for 1 key takes"),
+        (
+            "dedup --max-memory 1M --filter seen.tamis",
+            "is a growing filter",
+        ),
+        (
+            "dedup --within 1h --max-memory 1M --filter redis://127.0.0.1:1/seen",
+            "maxmemory",
+        ),
+    ] {
+        if line.contains("seen.tamis") {
+            dir.ok("create seen.tamis -n 100 --kind growing");
+        }
+        let ran = dir.run(&format!("{line} keys.txt"));
+        assert_eq!(ran.code, 2, "{line}: {}", ran.err);
+        assert!(ran.err.contains(said), "{line}: {}", ran.err);
+    }
+    // A guess is smaller.
+    let ran = dir.ok("dedup --within 1h --max-memory 4k keys.txt");
+    assert_eq!(ran.text(), "a\nb\n");
+}
+
 #[test]
 fn memory_bounds_a_window() {
     let dir = Sandbox::new();
@@ -303,6 +341,26 @@ fn memory_bounds_a_window() {
         "{dropped} dropped: {}",
         ran.err
     );
+}
+
+/// A window may have forgotten what it knew long before its latest key: then "no" is not certain, and the answer says so.
+#[test]
+fn questions_about_the_past_are_answered_with_a_doubt() {
+    let dir = Sandbox::new();
+    // 800 s after its key was seen, which is inside the window, but 1,300 s later it was forgotten.
+    dir.write("rows.csv", "a,1600001200\nb,1600002500\n");
+    dir.ok("create seen.tamis --within 1000s -n 1k -p 1e-9");
+    dir.ok("add --csv 1 --no-header --time csv:2 seen.tamis rows.csv");
+    dir.write("ask.csv", "a,1600002000\nb,1600002500\nb,1600002400\n");
+    let ran = dir.ok("check --csv 1 --no-header --time csv:2 seen.tamis ask.csv");
+    let said = "before the latest key: 1 record; ";
+    assert!(ran.err.contains(said), "{}", ran.err);
+    dir.write("ask", "a\n");
+    let ran = dir.run("check --at 1600002000 seen.tamis ask");
+    assert_eq!((ran.code, ran.text()), (1, ""));
+    assert!(ran.err.contains("\"no\" is not certain"), "{}", ran.err);
+    let ran = dir.run("check --at 1600002400 seen.tamis ask");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
 }
 
 /// The first time that can be read decides when a window begins, however the pipe delivers.
@@ -555,10 +613,11 @@ fn records_are_asked_at_their_own_times() {
     for part in [
         "without a time that can be read: 1 record",
         "from the future: 1 record",
+        "before the latest key: 1 record",
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
-    assert!(!ran.err.contains("forgotten"), "{}", ran.err);
+    assert!(!ran.err.contains("by now"), "{}", ran.err);
     dir.write("b.csv", "id,at\nb,x\n");
     let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
     assert_eq!(ran.text(), "7\n");

@@ -110,6 +110,14 @@ fn every_command_works_on_a_bloom_filter() {
 
 #[test]
 #[ignore = "needs the module: ./test module"]
+fn records_without_a_time_wait_for_one() {
+    let server = server();
+    let place = |name: &str| at(&server, name);
+    crate::windows::records_before_the_first_time_wait_for_it(place, "--module");
+}
+
+#[test]
+#[ignore = "needs the module: ./test module"]
 fn windows_forget_by_the_times_of_records() {
     let server = server();
     let dir = Sandbox::new();

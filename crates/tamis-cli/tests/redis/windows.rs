@@ -5,6 +5,7 @@ use crate::at;
 use crate::common::{Ran, Sandbox, keys, start};
 use crate::servers::{Cluster, Server};
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
 fn fails(ran: &Ran, said: &str) {
@@ -121,6 +122,119 @@ fn a_window_as_a_file_has_it() {
 fn a_window_in_a_cluster_as_a_file_has_it() {
     let cluster = Cluster::start(&[]);
     as_a_file(|name| cluster.location(name));
+}
+
+/// Runs a command that gets some of its input only after it has printed something.
+fn in_two_steps(dir: &Sandbox, line: &str, first: &str, then: &str) -> Ran {
+    let mut command = dir.command(line);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = start(&mut command);
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdin.write_all(first.as_bytes()).unwrap();
+    let mut out = vec![0; first.lines().next().unwrap().len() + 1];
+    stdout.read_exact(&mut out).unwrap();
+    stdin.write_all(then.as_bytes()).unwrap();
+    drop(stdin);
+    stdout.read_to_end(&mut out).unwrap();
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        out,
+        ..Ran::from(output)
+    }
+}
+
+/// The first time that can be read decides when a window begins, however the pipe delivers: what came before is claimed,
+/// and added as of then.
+pub(crate) fn records_before_the_first_time_wait_for_it(place: impl Fn(&str) -> String, how: &str) {
+    let dir = Sandbox::new();
+    let first = "a,\na,\nb,2099-01-01\n";
+    let then = "a,\nc,1600000000\na,1600000001\nb,1600000002\nc,1600000003\nd,\nd,1600000004\n";
+    let printed = "a,\nb,2099-01-01\nc,1600000000\nd,\n";
+    dir.write("keys", "a\nb\nc\nd\n");
+    for by in ["dedup --claim after", "dedup --claim before", "add"] {
+        let seen = &place(&by.replace(' ', ""));
+        dir.ok(&format!("create {seen} --within 24h -n 1k -p 1e-6 {how}"));
+        let keys = "--csv 1 --no-header --time csv:2";
+        let line = match by {
+            "add" => format!("add --new {keys} {seen}"),
+            _ => format!("{by} {keys} --filter {seen}"),
+        };
+        let ran = in_two_steps(&dir, &line, first, then);
+        assert_eq!((ran.code, ran.text()), (0, printed), "{by}: {}", ran.err);
+        assert!(!ran.err.contains("older than"), "{by}: {}", ran.err);
+        for said in ["from the future: 1 record", "can be read: 4 records"] {
+            assert!(ran.err.contains(said), "{by}: {}", ran.err);
+        }
+        let found = dir.ok(&format!("check -c --at latest {seen} keys"));
+        assert_eq!(found.text(), "4\n", "{by}");
+        // Without any time, the clock decides, at the end.
+        let none = &place(&format!("none{}", by.replace(' ', "")));
+        dir.ok(&format!("create {none} --within 24h -n 1k -p 1e-6 {how}"));
+        let ran = in_two_steps(&dir, &line.replace(seen, none), first, "a,\n");
+        assert_eq!(ran.text(), "a,\nb,2099-01-01\n", "{by}: {}", ran.err);
+        assert_eq!(dir.ok(&format!("check -c {none} keys")).text(), "2\n");
+    }
+}
+
+#[test]
+fn records_without_a_time_wait_for_one() {
+    let server = Server::start(&[]);
+    records_before_the_first_time_wait_for_it(|name| at(&server, name), "");
+}
+
+/// A record without a time, or from the future, is taken as of the latest time before, also that of a record that was dropped.
+#[test]
+fn records_without_a_time_are_as_late_as_the_one_before() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let first = "x,1700000500\nx,1700001100\nc,\nf,9999999999\n";
+    let then = "c,1700002050\nf,1700002050\nf,9999999999\n";
+    for claim in ["after", "before"] {
+        let seen = at(&server, claim);
+        dir.ok(&format!(
+            "create {seen} --within 1000s --generations 1 -n 1k -p 1e-6"
+        ));
+        let line = format!(
+            "dedup --claim {claim} --csv 1 --no-header --time csv:2 --time-format %s --filter {seen}"
+        );
+        let ran = in_two_steps(&dir, &line, first, then);
+        assert_eq!(
+            ran.text(),
+            "x,1700000500\nc,\nf,9999999999\n",
+            "{claim}: {}",
+            ran.err
+        );
+        let said = "from the future: 2 records";
+        assert!(ran.err.contains(said), "{claim}: {}", ran.err);
+    }
+}
+
+/// Workers that know no time yet print a record once.
+#[test]
+fn records_without_a_time_are_claimed_by_one_worker() {
+    let server = Server::start(&[]);
+    let dir = Sandbox::new();
+    let seen = at(&server, "seen");
+    dir.ok(&format!("create {seen} --within 24h -n 1k -p 1e-6"));
+    dir.write("b.csv", "a,\nb,\n");
+    let line = format!("dedup --claim before --csv 1 --no-header --time csv:2 --filter {seen}");
+    let mut command = dir.command(&line);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = start(&mut command);
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a,\n").unwrap();
+    let mut out = [0; 3];
+    child.stdout.as_mut().unwrap().read_exact(&mut out).unwrap();
+    assert_eq!(dir.ok(&format!("{line} b.csv")).text(), "b,\n");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
 }
 
 /// Workers on the same list, by their clocks: each key is printed once.

@@ -157,8 +157,17 @@ fn other_charsets_are_refused() {
         assert_eq!(refused.status, 415, "{kind}");
         assert!(refused.error().contains("UTF-16"), "{}", refused.error());
     }
+    // The mark of UTF-8 is no text, as in every file that the command reads.
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        let marked = asked(kind, "\u{feff}apple\n\u{feff}apple\n".as_bytes());
+        assert_eq!(marked.text(), "yes\nno\n", "{kind}");
+    }
+    let marked = asked("application/json", "\u{feff}[\"apple\"]".as_bytes());
+    assert_eq!(marked.status, 200, "{}", marked.text());
     // Who says that keys are bytes may send these bytes.
-    let bytes = asked("application/octet-stream", &wide("apple"));
-    assert_eq!(bytes.text(), "no\n");
+    for bytes in [wide("apple"), "\u{feff}apple".into()] {
+        let answer = asked("application/octet-stream", &bytes);
+        assert_eq!(answer.text(), "no\n");
+    }
     service.end();
 }

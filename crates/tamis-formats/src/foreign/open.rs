@@ -167,6 +167,17 @@ fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
+/// Why a file that is certainly of a format can't be asked.
+fn refused(file: View<'_>) -> Option<Error> {
+    let like = Format::ALL.iter().map(|format| format.about());
+    let mut like = like.filter(|about| about.is_like_json(file));
+    like.find_map(|about| {
+        (about.read)(file, None)
+            .err()
+            .filter(|error| matches!(error, Error::Unable { .. }))
+    })
+}
+
 fn open_unpacked<'a>(bytes: Bytes<'a>, hint: Hint<'_>) -> Result<Foreign<'a>, Error> {
     let file = bytes.view();
     let format = match hint.format {
@@ -177,7 +188,7 @@ fn open_unpacked<'a>(bytes: Bytes<'a>, hint: Hint<'_>) -> Result<Foreign<'a>, Er
             return Ok(Foreign::new(format, bytes, opened));
         }
         None => match detect(file, Format::fits)[..] {
-            [] => return Err(Error::Unknown),
+            [] => return Err(refused(file).unwrap_or(Error::Unknown)),
             [format] => format,
             ref fits => {
                 return Err(Error::Ambiguous {

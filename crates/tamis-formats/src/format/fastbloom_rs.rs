@@ -18,11 +18,14 @@ pub(crate) const ABOUT: About = About {
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::FastbloomRs, file);
-    let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_be)?;
-    let bytes = fields.left() as u64;
+    let bytes = fields.left().saturating_sub(4) as u64;
+    // Those of `save_to_file`, and the counters of a counting filter's `get_bytes`, have 4 bytes too few.
     if bytes == 0 || !bytes.is_multiple_of(8) || bytes > MOST_BITS / 8 {
-        return Err(fields.corrupt("length", "words of 8 bytes", format_args!("{bytes} bytes")));
+        let expected = "the number of hashes and words of 8 bytes (save_to_file_with_hashes)";
+        let got = format_args!("{} bytes", file.len());
+        return Err(fields.corrupt("length", expected, got));
     }
+    let hashes = fields.ranged("hashes", 1..=MOST_HASHES as u32, Fields::u32_be)?;
     let bits = Bits::low(fields.at(), 8 * bytes);
     let probe = Probe::FastbloomRs {
         hashes: hashes.into(),

@@ -1,6 +1,6 @@
 //! Xor and binary fuse filters of FastFilter: of their C header, of Go's
 //! xorfilter, and of Rust's xorf. Little-endian; a fingerprint has 8, 16 or 32
-//! bits.
+//! bits. npm's bloom-filters has the same xor filter, of hashed keys.
 //!
 //! ```text
 //! C, xor          u64 seed | u64 block | fingerprints, three blocks
@@ -14,21 +14,24 @@ use crate::about::{About, OtherKeys};
 use crate::bytes::View;
 use crate::fields::Fields;
 use crate::filter::{Filter, Opened};
-use crate::{Error, Format, Keys};
+use crate::{Error, Facts, Format, Keys};
 use tamis::raw::{Cell, Explanation, Look};
 
 /// Its keys are numbers of 64 bits, often hashes that its user makes.
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Only(&[Keys::Int64]),
     json: &["\"seed\"", "\"fingerprints\""],
-    read_only: Some("it is built of all its keys at once, as Tamis's fuse filters are"),
+    read_only: Some(READ_ONLY),
     ..About::new(&[Keys::Uint64], read)
 };
+
+const READ_ONLY: &str = "it is built of all its keys at once, as Tamis's fuse filters are";
 
 const FORMAT: Format = Format::FastFilter;
 
 #[derive(Clone, Debug)]
-struct Table {
+pub(crate) struct Table {
+    hash: Hash,
     seed: u64,
     slots: Slots,
     /// Bytes of a fingerprint.
@@ -38,6 +41,17 @@ struct Table {
     len: u64,
     /// Those of JSON, in which they can't be asked.
     decoded: Option<Box<[u8]>>,
+    /// How many keys it was built of, if that is known.
+    keys: Option<u64>,
+}
+
+/// What becomes a number of 64 bits, and which of its bits are the fingerprint.
+#[derive(Clone, Copy, Debug)]
+enum Hash {
+    /// The key is the number.
+    Number,
+    /// The XXH64 of the key, as npm's bloom-filters has it.
+    Npm,
 }
 
 /// Which three fingerprints a key has.
@@ -80,24 +94,44 @@ impl Slots {
 impl Table {
     fn new(seed: u64, slots: Slots, width: usize, at: usize) -> Self {
         Self {
+            hash: Hash::Number,
             seed,
             slots,
             width,
             at,
             len: slots.len(),
             decoded: None,
+            keys: None,
+        }
+    }
+
+    /// An xor filter of npm's bloom-filters, of fingerprints in three blocks that are not empty.
+    pub(super) fn npm(seed: i64, keys: u64, width: usize, fingerprints: Vec<u8>) -> Self {
+        let block = (fingerprints.len() / width / 3) as u64;
+        Self {
+            hash: Hash::Npm,
+            decoded: Some(fingerprints.into()),
+            keys: Some(keys),
+            ..Self::new(seed.cast_unsigned(), Slots::Xor { block }, width, 0)
         }
     }
 
     /// What is kept of a key, and where; none of a key that is no number.
     fn fingerprint_and_slots(&self, key: &[u8]) -> Option<(u32, [u64; 3])> {
-        let key = key.try_into().map(u64::from_le_bytes).ok()?;
+        let key = match self.hash {
+            Hash::Number => key.try_into().map(u64::from_le_bytes).ok()?,
+            Hash::Npm => xxhash_rust::xxh64::xxh64(key, self.seed & 0xFFFF_FFFF),
+        };
         let mut hash = key.wrapping_add(self.seed);
         hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         hash ^= hash >> 33;
         let mask = u32::MAX >> (32 - 8 * self.width);
-        Some(((hash ^ hash >> 32) as u32 & mask, self.slots.of(hash)))
+        let fingerprint = match self.hash {
+            Hash::Number => hash ^ hash >> 32,
+            Hash::Npm => hash,
+        };
+        Some((fingerprint as u32 & mask, self.slots.of(hash)))
     }
 
     fn fingerprint(&self, file: View<'_>, slot: u64) -> u32 {
@@ -112,7 +146,18 @@ impl Table {
 }
 
 impl Filter for Table {
-    /// A key of other than eight bytes is none of its.
+    fn facts(&self) -> Facts {
+        Facts {
+            keys: self.keys,
+            ..Facts::default()
+        }
+    }
+
+    fn read_only(&self, _: View<'_>) -> Option<&'static str> {
+        Some(READ_ONLY)
+    }
+
+    /// A number has eight bytes; no other key is in a filter of numbers.
     fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
         let Some((expected, slots)) = self.fingerprint_and_slots(key) else {
             return false;
@@ -139,7 +184,10 @@ impl Filter for Table {
     }
 
     fn hash_name(&self, _: View<'_>) -> &'static str {
-        "murmur3-64-mix"
+        match self.hash {
+            Hash::Number => "murmur3-64-mix",
+            Hash::Npm => "xxh64",
+        }
     }
 
     fn bits(&self, _: View<'_>) -> u64 {

@@ -1,7 +1,9 @@
 //! npm's bloom-filters, `saveAsJSON`: sizes, a seed, and the bits in base64. Of a
 //! `CountingBloomFilter`, bits and counts; a `PartitionedBloomFilter` has bits in
-//! slices, and a `ScalableBloomFilter` several of those.
+//! slices, and a `ScalableBloomFilter` several of those. Of an `XorFilter`, fingerprints, each
+//! in base64.
 
+use super::fastfilter::Table;
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::about::About;
 use crate::bits::{Bits, Modulus};
@@ -17,7 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::f64::consts::LN_2;
 
 pub(crate) const ABOUT: About = About {
-    json: &["\"type\"", "BloomFilter\""],
+    json: &["\"type\"", "Filter\""],
     ..About::new(&[Keys::Utf8], read)
 };
 
@@ -67,6 +69,17 @@ struct Partitioned {
 #[derive(serde::Deserialize)]
 struct Scalable {
     _filters: Vec<Partitioned>,
+}
+
+#[derive(serde::Deserialize)]
+struct Xor {
+    _filter: Vec<String>,
+    _bits: u64,
+    /// How many keys there are.
+    _size: u64,
+    #[serde(rename = "_blockLength")]
+    block: u64,
+    _seed: i64,
 }
 
 fn parse<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
@@ -160,6 +173,34 @@ fn layered(filters: Vec<Partitioned>, text: &[u8]) -> Result<Opened, Error> {
     Ok(Opened::new(filter, bytes))
 }
 
+fn xor(json: Xor) -> Result<Opened, Error> {
+    let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
+        Error::corrupt(Format::Npm, what, expected, got)
+    };
+    let width = match json._bits {
+        8 => 1,
+        16 => 2,
+        other => return Err(corrupt("_bits", &"8 or 16", &other)),
+    };
+    let count = json._filter.len();
+    if count == 0 || json.block.checked_mul(3) != Some(count as u64) {
+        let expected = format_args!("three blocks of {}", json.block);
+        return Err(corrupt("_filter", &expected, &count));
+    }
+    let mut bytes = Vec::with_capacity(count * width);
+    for fingerprint in &json._filter {
+        let decoded = STANDARD.decode(fingerprint);
+        let decoded = decoded.map_err(|e| corrupt("_filter", &"base64", &e))?;
+        if decoded.len() != width {
+            let expected = format_args!("fingerprints of {} bits", json._bits);
+            let got = format_args!("one of {} bytes", decoded.len());
+            return Err(corrupt("_filter", &expected, &got));
+        }
+        bytes.extend(decoded);
+    }
+    Ok(Table::npm(json._seed, json._size, width, bytes).into())
+}
+
 fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
         Error::corrupt(Format::Npm, what, expected, got)
@@ -171,8 +212,20 @@ fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         "CountingBloomFilter" => return counting(parse(&text)?, &text),
         "PartitionedBloomFilter" => return layered(vec![parse(&text)?], &text),
         "ScalableBloomFilter" => return layered(parse::<Scalable>(&text)?._filters, &text),
+        "XorFilter" => return xor(parse(&text)?),
+        // It moves a fingerprint from a bucket to one where it doesn't look for it: of 1,000 keys in a filter made for as
+        // many, it denies some 270 itself.
+        "CuckooFilter" => {
+            return Err(Error::Unable {
+                format: Format::Npm,
+                what: "be read if their type is CuckooFilter",
+                instead: "the package moves keys to where it doesn't look for them, and denies them itself; build one \
+                          anew, in another format",
+            });
+        }
         other => {
-            let expected = "BloomFilter, or a counting, a partitioned or a scalable one";
+            let expected =
+                "BloomFilter or XorFilter, or a counting, a partitioned or a scalable one";
             return Err(corrupt("type", &expected, &other));
         }
     }

@@ -1,7 +1,7 @@
 //! Filters of Bitcoin and npm.
 
 use crate::common::{again, again_for, has, has_by_its_bits, odd_words, sample, words};
-use tamis_formats::{Create, Format, Hint, Keys};
+use tamis_formats::{Create, Error, Format, Hint, Keys};
 
 #[test]
 fn bip37() {
@@ -41,8 +41,46 @@ fn other_kinds_of_npm() {
         assert!(filter.check_writable().is_err(), "{name}");
         assert!(filter.to_bytes() == file, "{name}");
     }
+}
+
+/// Built of all its keys, of which it knows the number.
+#[test]
+fn xor_filters_of_npm() {
+    for bits in [8, 16] {
+        let file = sample(&format!("npm-bloom-filters/xor{bits}.json"));
+        let filter = tamis_formats::open(&file, Hint::default()).unwrap();
+        assert_eq!(filter.format(), Format::Npm);
+        has_by_its_bits(&filter, &odd_words(), Keys::Utf8);
+        assert_eq!(filter.facts().keys, Some(odd_words().len() as u64));
+        assert_eq!(filter.rate_now(), 0.5f64.powi(bits));
+        assert!(filter.check_writable().is_err());
+        assert!(filter.to_bytes() == file);
+    }
+    let file = String::from_utf8(sample("npm-bloom-filters/xor16.json")).unwrap();
+    for (right, wrong) in [
+        ("\"_bits\":16", "\"_bits\":8"),
+        ("\"_bits\":16", "\"_bits\":32"),
+        ("\"_blockLength\":217", "\"_blockLength\":216"),
+        ("\"_filter\":[", "\"_filter\":[\"AAA=\","),
+        ("\"_filter\":[", "\"_filter\":[],\"was\":["),
+    ] {
+        assert!(file.contains(right), "{right}");
+        let wrong = file.replacen(right, wrong, 1);
+        assert!(tamis_formats::open(wrong.as_bytes(), Format::Npm).is_err());
+    }
+}
+
+/// A full one denies a quarter of its keys itself: it is refused, with the reason.
+#[test]
+fn cuckoo_filters_of_npm() {
     let file = sample("npm-bloom-filters/cuckoo_n1000_p01_key0-499.json");
-    assert!(tamis_formats::open(&file, Hint::default()).is_err());
+    for hint in [Hint::default(), Format::Npm.into()] {
+        let error = tamis_formats::open(&file, hint).unwrap_err().to_string();
+        assert!(error.contains("CuckooFilter"), "{error}");
+        assert!(error.contains("denies them itself"), "{error}");
+    }
+    let cut = tamis_formats::open(&file[..100], Hint::default()).unwrap_err();
+    assert!(matches!(cut, Error::Unknown), "{cut}");
 }
 
 #[test]

@@ -202,6 +202,9 @@ fn rbloom() {
         assert_eq!(strangers(&filter, keys), wrong);
         assert!(!filter.insert(&keys.encode(b"key7").unwrap()).unwrap());
         assert!(filter.to_bytes() == file);
+        // Those without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
+        let error = tamis_formats::open(&file[4..], Format::FastbloomRs).unwrap_err();
+        assert!(error.to_string().contains("number of hashes"), "{error}");
     }
 }
 
@@ -291,5 +294,8 @@ fn fastbloom_rs() {
             );
         }
         assert!(filter.to_bytes() == file);
+        // Those without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
+        let error = tamis_formats::open(&file[4..], Format::FastbloomRs).unwrap_err();
+        assert!(error.to_string().contains("number of hashes"), "{error}");
     }
 }

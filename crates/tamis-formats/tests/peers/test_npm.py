@@ -6,6 +6,8 @@ import subprocess
 
 from conftest import ABSENT, HERE, TEXTS, WORDS
 
+import pytest
+
 import tamis
 
 # Of an empty text it hashes nothing.
@@ -30,3 +32,13 @@ def test_files_cross(ours, tmp_path):
     answers = json.loads(node({"ask": [*KEYS, *ABSENT], "filter": json.loads(mine.read_text())}))
     assert answers == filter.contains_many([*KEYS, *ABSENT])
     assert sum(answers[len(KEYS) :]) < 300
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_xor_filters_are_asked(tmp_path, bits):
+    theirs = tmp_path / "theirs.json"
+    theirs.write_text(node({"xor": KEYS, "bits": bits}).strip())
+    filter = tamis.open_foreign(theirs)
+    assert filter.format == "bloom-filters" and all(filter.contains_many(KEYS))
+    asked = [*KEYS, *ABSENT]
+    assert filter.contains_many(asked) == json.loads(node({"ask": asked, "filter": json.loads(theirs.read_text())}))

@@ -129,6 +129,12 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         );
     }
     window::refuse_without(&place, filter.kind(), &args.window, &args.time)?;
+    if args.max_memory.is_some() {
+        bail!(
+            "--max-memory is for windows, and {place} is a {} filter",
+            filter.kind()
+        );
+    }
     if let AnyFilter::Growing(_) = &filter {
         return carry_in_order(&mut filter, &hasher, task, lock, sink, |error| {
             named()(error)
@@ -214,7 +220,7 @@ impl Saving {
             })
         };
         Self {
-            every: Duration::try_from_secs_f64(task.args.save_every).unwrap_or(Duration::MAX),
+            every: task.args.save_every,
             state: lock.map(state),
             changed: AtomicBool::new(false),
         }

@@ -20,6 +20,12 @@ pub(super) fn with_redis(at: &Location, task: &Task, sink: &mut Sink) -> Result<
              hint: write to standard output, or use --claim after"
         );
     }
+    if task.args.max_memory.is_some() {
+        bail!(
+            "--max-memory is for windows in memory and in files\n\
+             hint: the server bounds what is in Redis, by its own maxmemory"
+        );
+    }
     let filter = open_or_create(at, task)?;
     task.args.check_made_for(&MadeFor {
         name: &Place::Redis(at.clone()),
@@ -82,8 +88,8 @@ fn with_shared<H: Keyed<Token: Remote>>(
         .context("writing the output")?;
     let report = result.with_context(|| at.to_string())?;
     let without_time = report.without_time;
-    if claims_after && report.is_printed() {
-        shared.add_printed().map_err(in_redis(at))?;
+    if claims_before || claims_after && report.is_printed() {
+        shared.finish().map_err(in_redis(at))?;
     }
     if shared.raced() > 0 && !task.args.silent {
         say!(

@@ -2,9 +2,9 @@
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
-use crate::remote::{Remote, claim, is_forgotten};
+use crate::remote::{Dates, Remote, claim, is_forgotten, latest_of};
 use crate::stream::Halt;
-use crate::window::Odd;
+use crate::window::{MOST_WAITING, Odd};
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
 use tamis::{Kind, Moment, Renewal, WindowOptions};
@@ -17,6 +17,7 @@ pub(super) struct Shared<T> {
     is_over: bool,
     /// Keys that were asked for, were new, and are not added yet.
     open: Open<T>,
+    dates: Dates<T>,
     /// The latest moment of a window, with those that were asked for.
     newest: Option<Moment>,
     /// Of those added since, how many another worker had added meanwhile.
@@ -24,11 +25,13 @@ pub(super) struct Shared<T> {
 }
 
 struct Open<T> {
-    /// When each was seen last, unless by the clock.
+    /// When each was seen last, unless by the clock, or before any time that could be read.
     keys: HashMap<T, Option<Moment>>,
     in_order: Vec<T>,
     /// Those of them that are printed. The others only renew.
     printed: Vec<bool>,
+    /// Whether some came before any time that could be read.
+    waits: bool,
 }
 
 impl<T> Default for Open<T> {
@@ -37,6 +40,20 @@ impl<T> Default for Open<T> {
             keys: HashMap::new(),
             in_order: Vec::new(),
             printed: Vec::new(),
+            waits: false,
+        }
+    }
+}
+
+impl<T: Remote> Open<T> {
+    /// Those that waited for a time have it.
+    fn begin(&mut self, first: Moment) {
+        if self.waits {
+            self.waits = false;
+            for key in &mut self.in_order {
+                *key = key.at(first);
+            }
+            self.keys.values_mut().for_each(|at| *at = Some(first));
         }
     }
 }
@@ -54,11 +71,12 @@ impl<T: Remote> Shared<T> {
         };
         let mut shared = Self {
             window: filter.window(),
-            newest: filter.latest(),
+            newest: latest_of(&filter),
             filter,
             wrong: Wrong::from(rate, adding),
             is_over: false,
             open: Open::default(),
+            dates: Dates::default(),
             raced: 0,
         };
         shared.warn_if_over(rate, over)?;
@@ -96,7 +114,9 @@ impl<T: Remote> Shared<T> {
                 halt => halt,
             })?;
             let to = keys.len().min(at + self.wrong.until_look() as usize);
-            let claimed = claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
+            let claimed = self
+                .dates
+                .claim(&mut self.filter, &keys[at..to], &mut new[at..to]);
             self.wrong.decided(&new[at..to]);
             claimed?;
             at = to;
@@ -128,12 +148,17 @@ impl<T: Remote> Shared<T> {
     /// They are to be added when their records are printed.
     pub(super) fn ask(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
+        let (keys, times) = self.dates.settle(&self.filter, keys);
+        let at = |place: usize| times.as_ref().and_then(|times| times[place]);
+        if let Some(first) = (0..keys.len()).find_map(at) {
+            self.open.begin(first);
+        }
         let mut found = vec![false; keys.len()];
-        T::contains(&mut self.filter, keys, &mut found)
+        T::contains(&mut self.filter, &keys, &mut found)
             .map_err(|error| Halt::Failed(error.into()))?;
-        let times = T::times(&self.filter, keys);
         for (place, (key, found)) in keys.iter().zip(found).enumerate() {
-            let at = times.as_ref().map(|times| times[place]);
+            let at = at(place);
+            self.open.waits |= at.is_none();
             self.newest = self.newest.max(at);
             let is_forgotten = |at: Option<Moment>, by: Option<Moment>| {
                 let moments = self.window.zip(at).zip(by);
@@ -156,10 +181,28 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// Adds the keys whose records have been printed.
+    /// Adds the keys whose records have been printed. Those that came before the first time that could be read wait for it.
     pub(super) fn add_printed(&mut self) -> Result<(), Error> {
+        let open = &self.open.in_order;
+        if open.len() <= MOST_WAITING && T::must_wait(&self.filter, open) {
+            return Ok(());
+        }
+        self.add_open()
+    }
+
+    /// Adds what waited for a time in vain, as of now.
+    pub(super) fn finish(&mut self) -> Result<(), Error> {
+        self.dates.finish(&mut self.filter)?;
+        self.add_open()
+    }
+
+    fn add_open(&mut self) -> Result<(), Error> {
         if self.open.in_order.is_empty() {
             return Ok(());
+        }
+        if T::must_wait(&self.filter, &self.open.in_order) {
+            let now = self.open.in_order.iter().map(T::now).collect();
+            self.open.in_order = now;
         }
         let mut new = vec![false; self.open.in_order.len()];
         T::insert(&mut self.filter, &self.open.in_order, &mut new)?;
@@ -196,7 +239,7 @@ impl<T: Remote> Shared<T> {
             redis: Some(stats),
             times: self.window.map(|_| Odd {
                 too_old: stats.too_old_keys,
-                ahead: stats.future_keys,
+                ahead: self.dates.ahead,
                 ..Odd::default()
             }),
         })

@@ -119,6 +119,13 @@ pub(crate) const SAMPLES: &[Sample] = &[
         Can::Ask,
     ),
     sample(
+        "npm-bloom-filters/xor8.json",
+        "bloom-filters",
+        "",
+        words,
+        Can::Ask,
+    ),
+    sample(
         "bip37/bip37_n100_p01_tweak0_key0-49.bin",
         "bip37",
         "",
