@@ -21,6 +21,7 @@ mod pages;
 #[path = "../../crates/tamis-cli/tests/command/grep/queries.rs"]
 #[allow(dead_code)]
 mod queries;
+mod race;
 mod redis;
 mod report;
 mod scale;
@@ -51,6 +52,7 @@ suites:
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
   everywhere [--only js,java,c,sqlite] [--rounds 3]   one filter asked from other languages, and their peers
+  race [--additions 1e9] [--generations 1e4] [--processes 4] [--threads 4]   many writers of one window: a trial
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -83,12 +85,26 @@ fn run() -> Result<(), String> {
         "formats" => formats::run(args)?,
         "serve" => serve::run(args)?,
         "everywhere" => everywhere::run(args)?,
+        "race" => return race(args),
+        race::WRITER => return race::write(&args.0),
         serve::HELLO => return serve::hello(),
         "report" => return report(args),
         _ => return Err(format!("no suite {suite:?}\n{USAGE}")),
     };
     print!("{}", results.table());
     results.save()
+}
+
+fn race(mut args: Args) -> Result<(), String> {
+    let additions = number(&args.take("--additions", "1e9")?)?;
+    let generations = number(&args.take("--generations", "1e4")?)?;
+    let processes = number(&args.take("--processes", "4")?)?;
+    let threads = number(&args.take("--threads", "4")?)?;
+    args.finish()?;
+    let writers = (processes, threads);
+    race::run(additions, generations, writers, None)?;
+    let often = Some(std::time::Duration::from_millis(200));
+    race::run(additions / 4, generations, writers, often)
 }
 
 fn report(mut args: Args) -> Result<(), String> {

@@ -227,10 +227,11 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         let signal = stop_on_signals(&progress.stop)?;
         let bar = (!self.hides_bar).then(|| Bar::of_input(paths, &progress));
         let start = Instant::now();
-        let (chunk, threads) = if self.small_steps {
-            (SMALL_CHUNK, 1)
-        } else {
-            (CHUNK, self.input.threads)
+        let (chunk, threads) = match &self.checkpoint {
+            _ if self.small_steps => (SMALL_CHUNK, 1),
+            // A checkpoint waits for all chunks on their way, and after a crash they are read again.
+            Some(_) => (CHUNK / 2, self.input.threads),
+            None => (CHUNK, self.input.threads),
         };
         let mut nowhere = std::io::sink();
         // Where a record comes from, and when that was written, only matters in these cases.

@@ -325,8 +325,11 @@ where
         let bytes = &buffer[..length];
         let well = match self.output_file {
             Some(file) => {
-                let written = write_at(file, bytes, at);
-                written.is_ok() || self.output().fail(written, at)
+                let mut written = 0;
+                match write_at(file, bytes, at, &mut written) {
+                    Ok(()) => true,
+                    Err(error) => self.output().fail(error, at + written as u64),
+                }
             }
             None => self.output().write(bytes),
         };
@@ -361,6 +364,9 @@ where
     }
 
     fn decide_by_shards(&self, number: u64, lanes: &mut [Lane<K>], mut refusal: Option<Refused>) {
+        if self.shards.is_empty() {
+            return self.ask_alone(&mut lanes[0], refusal);
+        }
         for (shard, lane) in self.shards.iter().zip(lanes) {
             let asked = self.ask(lane);
             let mut shard = shard.wait(number);
@@ -381,6 +387,18 @@ where
         match self.deciding {
             Deciding::Asking(ask) if !self.halted.load(Ordering::Relaxed) => ask(keys, chosen),
             _ => Ok(()),
+        }
+    }
+
+    /// Takes the answers that were asked for as they are: nothing is left to decide in order.
+    fn ask_alone(&self, lane: &mut Lane<K>, refusal: Option<Refused>) {
+        let asked = match refusal {
+            Some(refusal) => Err(Halt::Failed(refusal.into())),
+            None => self.ask(lane),
+        };
+        if let Err(Halt::Failed(error) | Halt::FailedAfter(error)) = asked {
+            self.halt(Some(error));
+            lane.undecided(self.print.silent());
         }
     }
 
@@ -527,11 +545,11 @@ impl Output<'_> {
         self.result.is_ok()
     }
 
-    /// Notes that a chunk could not be written to its place. `false`, as it did not go well.
-    fn fail(&mut self, written: io::Result<()>, at: u64) -> bool {
-        self.whole = self.whole.min(at);
+    /// Notes that a chunk could not be written to its place, or only up to here. `false`, as it did not go well.
+    fn fail(&mut self, error: io::Error, end: u64) -> bool {
+        self.whole = self.whole.min(end);
         if self.result.is_ok() {
-            self.result = written;
+            self.result = Err(error);
         }
         false
     }
@@ -552,17 +570,18 @@ impl Output<'_> {
     }
 }
 
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_write(file, bytes, at)? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            count => (bytes, at) = (&bytes[count..], at + count as u64),
+/// Writes all bytes to a place of the file. Notes how many were written, also where that fails.
+fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Result<()> {
+    #[cfg(unix)]
+    let write = std::os::unix::fs::FileExt::write_at;
+    #[cfg(windows)]
+    let write = std::os::windows::fs::FileExt::seek_write;
+    while *written < bytes.len() {
+        match write(file, &bytes[*written..], at + *written as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => *written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -288,7 +288,11 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
     let mut stdout = output::Sink::stdout()?;
     // A progress bar where that disturbs nothing.
     let mixes = args.print() != Print::Nothing && stdout.is_terminal();
-    let report = Pass::new(input, hasher, &mut [args.most()])
+    let mut left = [args.most()];
+    // Where all are counted and none printed, their order does not matter.
+    let is_counted = args.print() == Print::Nothing && args.most() == u64::MAX;
+    let left = if is_counted { &mut [][..] } else { &mut left };
+    let report = Pass::new(input, hasher, left)
         .print(args.print(), &mut stdout)
         .hide_bar_if(args.quiet || mixes)
         .run_asking(ask, |left, _, chosen| {
