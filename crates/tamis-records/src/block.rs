@@ -1,7 +1,5 @@
 //! Parts of a file that are read by position, by several threads at once.
 
-use crate::input::InputError;
-use crate::reader::Chunk;
 use memchr::{memchr, memrchr};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -63,30 +61,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Reads the records into a chunk.
-    pub(crate) fn read(&self, chunk: &mut Chunk, longest: usize) -> Result<(), InputError> {
-        let name = || String::from_utf8_lossy(&chunk.input).into_owned();
-        let delimiter = chunk.framing.delimiter();
-        match self.read_into(&mut chunk.buffer, delimiter, longest) {
-            Ok(Some(records)) => (chunk.header, chunk.length) = (records.start, records.end),
-            Ok(None) => {
-                return Err(InputError::not_read(
-                    &name(),
-                    chunk.framing.too_long(longest),
-                ));
-            }
-            Err(cause) => {
-                return Err(InputError {
-                    name: name(),
-                    cause,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives where the records are in the buffer; nothing if one is too long.
-    fn read_into(
+    /// Reads the records. Gives where they are in the buffer; nothing if one is too long.
+    pub(crate) fn read(
         &self,
         buffer: &mut Vec<u8>,
         delimiter: u8,

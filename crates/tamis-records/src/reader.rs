@@ -57,11 +57,24 @@ impl Chunk {
         let Some(block) = self.block.take() else {
             return Ok(());
         };
-        let read = block.read(self, LONGEST_RECORD);
+        let name = || String::from_utf8_lossy(&self.input).into_owned();
+        let delimiter = self.framing.delimiter();
+        let records = match block.read(&mut self.buffer, delimiter, LONGEST_RECORD) {
+            Ok(Some(records)) => records,
+            Ok(None) => {
+                let why = self.framing.too_long(LONGEST_RECORD);
+                return Err(InputError::not_read(&name(), why));
+            }
+            Err(cause) => {
+                let name = name();
+                return Err(InputError { name, cause });
+            }
+        };
+        (self.header, self.length) = (records.start, records.end);
         progress
             .consumed
-            .fetch_add(self.records().len() as u64, Ordering::Relaxed);
-        read
+            .fetch_add(records.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The records, one after the other.
