@@ -52,7 +52,7 @@ suites:
   formats [--keys 1e7] [--rounds 9] [--python target/venv-peers/bin/python]   other systems' files
   serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
   everywhere [--only js,java,c,sqlite] [--rounds 3]   one filter asked from other languages, and their peers
-  race [--additions 1e9] [--generations 1e4] [--processes 4] [--threads 4]   many writers of one window: a trial
+  race [--additions 1e9] [--generations 1e4] [--processes 4] [--threads 4] [--rate 1e-6]   many writers of one window: a trial
   report [--check]                         docs/benchmarks.md from the results
 ";
 
@@ -100,11 +100,13 @@ fn race(mut args: Args) -> Result<(), String> {
     let generations = number(&args.take("--generations", "1e4")?)?;
     let processes = number(&args.take("--processes", "4")?)?;
     let threads = number(&args.take("--threads", "4")?)?;
+    let rate = args.take("--rate", "1e-6")?;
+    let rate = rate.parse().map_err(|e| format!("{rate}: {e}"))?;
     args.finish()?;
     let writers = (processes, threads);
-    race::run(additions, generations, writers, None)?;
+    race::run(additions, generations, writers, rate, None)?;
     let often = Some(std::time::Duration::from_millis(200));
-    race::run(additions / 4, generations, writers, often)
+    race::run(additions / 4, generations, writers, rate, often)
 }
 
 fn report(mut args: Args) -> Result<(), String> {

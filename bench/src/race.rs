@@ -2,14 +2,17 @@
 //! some of them are killed. Not a comparison, but a trial that is too long for a test: it fails if a key is denied.
 //!
 //! Nobody waits for the others at the border of a generation, which would hide what happens there; they only stay within
-//! one of the slowest. Each key is added by every thread, so it should be told "new" once. The rate is so low that none
-//! seems to be there before it is: one that does is remembered no longer than the key that it is taken for.
+//! one of the slowest. Each key is added by every thread, so it should be told "new" once. A key that nobody was told is
+//! new seemed to be there before it was: it is remembered no longer than the key that it was taken for, and counted.
 
 use memmap2::MmapMut;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 use std::time::{Duration, Instant};
 use tamis::{Hash, Moment, Window};
 
@@ -18,22 +21,42 @@ pub const WRITER: &str = "race-writer";
 const GENERATION: i64 = 10_000; // microseconds
 const SPAN: u64 = 8;
 
-/// What all processes see: for each thread its generation, and how many keys it was told are new.
-struct Board(MmapMut);
+/// Generations whose keys are on the board.
+const NOTED: u64 = 32;
+
+/// What all processes see: for each thread its generation and counts, and for each key whether somebody was told that it
+/// is new.
+struct Board {
+    map: MmapMut,
+    threads: usize,
+    keys: u64,
+}
 
 impl Board {
-    fn open(path: &str, threads: usize) -> std::io::Result<Self> {
+    fn open(path: &str, threads: usize, keys: u64) -> std::io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false);
         let file = file.open(path)?;
-        file.set_len(threads as u64 * 128)?;
+        file.set_len(threads as u64 * 128 + NOTED * keys * 8)?;
         // SAFETY: only atomics are used, and nobody cuts the file.
-        Ok(Self(unsafe { MmapMut::map_mut(&file)? }))
+        let map = unsafe { MmapMut::map_mut(&file)? };
+        Ok(Self { map, threads, keys })
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at * 8 < self.map.len());
+        // SAFETY: the mapping is aligned, has this word, and lives as long as it is borrowed.
+        unsafe { &*self.map.as_ptr().add(at * 8).cast() }
     }
 
     fn cell(&self, thread: usize, cell: usize) -> &AtomicU64 {
-        // SAFETY: the mapping is aligned, has 128 bytes for each thread, and lives as long as it is borrowed.
-        unsafe { &*self.0.as_ptr().add(thread * 128 + cell * 8).cast() }
+        self.word(thread * 16 + cell)
+    }
+
+    /// One more than the last generation in which this key was told to be new.
+    fn note(&self, generation: u64, number: u64) -> &AtomicU64 {
+        let at = generation % NOTED * self.keys + number;
+        self.word(self.threads * 16 + at as usize)
     }
 
     fn generation(&self, thread: usize) -> &AtomicU64 {
@@ -42,6 +65,20 @@ impl Board {
 
     fn told(&self, thread: usize) -> &AtomicU64 {
         self.cell(thread, 1)
+    }
+
+    fn twice(&self, thread: usize) -> &AtomicU64 {
+        self.cell(thread, 2)
+    }
+
+    fn mistaken(&self, thread: usize) -> &AtomicU64 {
+        self.cell(thread, 3)
+    }
+
+    fn sum<'a>(&'a self, cell: impl Fn(&'a Self, usize) -> &'a AtomicU64) -> u64 {
+        (0..self.threads)
+            .map(|thread| cell(self, thread).load(Relaxed))
+            .sum()
     }
 
     fn slowest(&self, threads: usize) -> u64 {
@@ -70,22 +107,33 @@ pub fn write(args: &[String]) -> Result<(), String> {
     };
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let window = Window::share(format!("{folder}/window.tamis")).map_err(|e| text(&e))?;
-    let board = Board::open(&format!("{folder}/board"), all as usize).map_err(|e| text(&e))?;
+    let board =
+        Board::open(&format!("{folder}/board"), all as usize, keys).map_err(|e| text(&e))?;
     std::thread::scope(|scope| {
         for thread in first..first + threads {
             let (window, board) = (&window, &board);
             let (thread, all) = (thread as usize, all as usize);
             scope.spawn(move || {
-                let from = board.generation(thread).load(Relaxed).max(board.slowest(all));
+                let from = board
+                    .generation(thread)
+                    .load(Relaxed)
+                    .max(board.slowest(all));
                 for generation in from..generations {
                     board.generation(thread).store(generation, Relaxed);
                     while board.slowest(all) + 1 < generation {
                         std::thread::yield_now();
                     }
-                    let mut told = 0;
                     for number in 0..keys {
                         let at = moment(generation, number, keys);
-                        told += u64::from(window.insert_hash_at(key(generation, number), at));
+                        if window.insert_hash_at(key(generation, number), at) {
+                            let before =
+                                board.note(generation, number).swap(generation + 1, AcqRel);
+                            let counter = match before == generation + 1 {
+                                true => board.twice(thread),
+                                false => board.told(thread),
+                            };
+                            counter.fetch_add(1, Relaxed);
+                        }
                         // Some key that this thread has added before, and that is in the window.
                         let back = (number * 7 + thread as u64) % SPAN;
                         if back < generation.saturating_sub(from) {
@@ -93,12 +141,16 @@ pub fn write(args: &[String]) -> Result<(), String> {
                             let added = moment(generation - back, other, keys);
                             let is_in = at.micros() - added.micros() <= SPAN as i64 * GENERATION;
                             if is_in && (back > 0 || other <= number) {
-                                let found = window.contains_hash_at(key(generation - back, other), at);
-                                assert!(found, "denied: {other} of {back} generations before");
+                                let (then, hash) =
+                                    (generation - back, key(generation - back, other));
+                                if !window.contains_hash_at(hash, at) {
+                                    let told = board.note(then, other).load(Acquire) == then + 1;
+                                    assert!(!told, "denied: {other} of {back} generations before");
+                                    board.mistaken(thread).fetch_add(1, Relaxed);
+                                }
                             }
                         }
                     }
-                    board.told(thread).fetch_add(told, Relaxed);
                 }
                 board.generation(thread).store(u64::MAX, Relaxed);
             });
@@ -112,6 +164,7 @@ pub fn run(
     additions: u64,
     generations: u64,
     (processes, threads): (u64, u64),
+    rate: f64,
     kill_every: Option<Duration>,
 ) -> Result<(), String> {
     let all = processes * threads;
@@ -120,12 +173,21 @@ pub fn run(
     let text = |e: &dyn std::fmt::Display| e.to_string();
     let path = folder.0.join("window.tamis");
     let span = Duration::from_micros(SPAN * GENERATION as u64);
-    let window = Window::within(span, keys * (SPAN + 2), 1e-11).map_err(|e| text(&e))?;
+    let window = Window::within(span, keys * (SPAN + 2), rate).map_err(|e| text(&e))?;
     window.save(&path).map_err(|e| text(&e))?;
     let board = folder.0.join("board");
-    let board = Board::open(&board.to_string_lossy(), all as usize).map_err(|e| text(&e))?;
+    let board = Board::open(&board.to_string_lossy(), all as usize, keys).map_err(|e| text(&e))?;
     let start = Instant::now();
-    let spawn = |process: u64| spawn(&folder.0, process * threads, threads, all, generations, keys);
+    let spawn = |process: u64| {
+        spawn(
+            &folder.0,
+            process * threads,
+            threads,
+            all,
+            generations,
+            keys,
+        )
+    };
     let mut children: Vec<Option<Child>> = (0..processes)
         .map(|process| spawn(process).map(Some))
         .collect::<Result<_, _>>()?;
@@ -144,21 +206,25 @@ pub fn run(
             last = Instant::now();
             let process = kills % processes;
             if let Some(child) = &mut children[process as usize] {
-                child.kill().and_then(|()| child.wait()).map_err(|e| text(&e))?;
+                child
+                    .kill()
+                    .and_then(|()| child.wait())
+                    .map_err(|e| text(&e))?;
                 children[process as usize] = Some(spawn(process)?);
                 kills += 1;
             }
         }
     }
-    let told: u64 = (0..all as usize)
-        .map(|thread| board.told(thread).load(Relaxed))
-        .sum();
     println!(
-        "{processes} processes of {threads} threads, {generations} generations of {keys} keys: {} additions in {:.0?}, \
-         {kills} kills; told new: {told}, keys: {}; none denied",
+        "{processes} processes of {threads} threads, rate {rate}, {generations} generations of {keys} keys: {} additions in \
+         {:.0?}, {kills} kills; {} keys told new of {}, {} told so twice; none of them denied; {} answers \"no\" about keys \
+         that nobody was told",
         keys * generations * all,
         start.elapsed(),
+        board.sum(Board::told),
         keys * generations,
+        board.sum(Board::twice),
+        board.sum(Board::mistaken),
     );
     Ok(())
 }

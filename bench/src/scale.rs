@@ -22,23 +22,17 @@ const TASKS: [(&str, &str); 9] = [
         "dedup --exact > OUT",
         "exec $TAMIS dedup -q -j $J --exact urls.txt > out",
     ),
-    (
-        "from a pipe",
-        "cat urls.txt | $TAMIS dedup -q -j $J > out",
-    ),
-    (
-        "to a pipe",
-        "$TAMIS dedup -q -j $J urls.txt | cat > out",
-    ),
-    (
-        "build",
-        "exec $TAMIS build -q -j $J built urls.txt --force",
-    ),
+    ("from a pipe", "cat urls.txt | $TAMIS dedup -q -j $J > out"),
+    ("to a pipe", "$TAMIS dedup -q -j $J urls.txt | cat > out"),
+    ("build", "exec $TAMIS build -q -j $J built urls.txt --force"),
     (
         "check --count",
         "exec $TAMIS check -j $J --count known urls.txt > out",
     ),
-    ("add", "cp empty added; exec $TAMIS add -q -j $J added urls.txt"),
+    (
+        "add",
+        "cp empty added; exec $TAMIS add -q -j $J added urls.txt",
+    ),
 ];
 
 pub fn run(mut args: Args) -> Result<Suite, String> {
