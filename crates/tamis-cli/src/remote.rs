@@ -486,7 +486,7 @@ impl<T: Remote> Dates<T> {
         claimed
     }
 
-    /// Adds those for which there was no time, as of now.
+    /// Adds the keys whose records had no readable time, as of now.
     pub(crate) fn finish(&mut self, filter: &mut RedisFilter) -> Result<(), Error> {
         let mut keys = std::mem::take(&mut self.waiting);
         if T::must_wait(filter, &keys) {

@@ -122,7 +122,7 @@ fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Without such reads there are no blocks.
+/// Other systems have no positional read that leaves the cursor alone, so their files are read in one piece.
 #[cfg(not(unix))]
 fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(ErrorKind::Unsupported.into())

@@ -157,7 +157,7 @@ fn other_charsets_are_refused() {
         assert_eq!(refused.status, 415, "{kind}");
         assert!(refused.error().contains("UTF-16"), "{}", refused.error());
     }
-    // The mark of UTF-8 is no text, as in every file that the command reads.
+    // A byte order mark isn't part of the first key, here as in every file that the command reads.
     for kind in ["text/plain", "application/x-www-form-urlencoded"] {
         let marked = asked(kind, "\u{feff}apple\n\u{feff}apple\n".as_bytes());
         assert_eq!(marked.text(), "yes\nno\n", "{kind}");

@@ -624,6 +624,37 @@ fn files_in_blocks_are_what_they_are_in_one_piece() {
     }
 }
 
+/// What is printed of lines that several threads add to a filter.
+fn added_in_order(
+    filter: &mut tamis::AnyFilter,
+    lines: &str,
+    rule: &RecordRule,
+    threads: usize,
+    chunk: usize,
+) -> (Vec<u8>, Outcome) {
+    let adding = filter.in_order(threads, |_| ());
+    let decide = |number, hashes: &[Hash], new: &mut [bool], wanted: &dyn Fn() -> bool| {
+        Ok(adding.insert_hashes(number, hashes, new, wanted)?)
+    };
+    let mut printed = Vec::new();
+    let source = vec![Trickle::new(lines.as_bytes(), 1 << 20)];
+    let outcome = run(Job {
+        reader: Reader::new(inputs(source), rule, chunk),
+        rule,
+        hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
+        shards: &mut [] as &mut [()],
+        deciding: Deciding::InOrder(&decide),
+        decide: |(): &mut (), _: &[Hash], _: &mut [bool]| unreachable!("there are no shards"),
+        print: Print::Chosen,
+        output: &mut printed,
+        output_file: None,
+        threads,
+        progress: &Progress::default(),
+        checkpoint: None,
+    });
+    (printed, outcome)
+}
+
 /// A growing filter and its layers, by any number of threads: what is printed and the filter itself are those of one.
 #[test]
 fn a_filter_that_many_add_to_grows_as_for_one() {
@@ -634,31 +665,9 @@ fn a_filter_that_many_add_to_grows_as_for_one() {
     let dedup = |threads, chunk| {
         let filter = tamis::Growing::new(1_000, 0.01).unwrap();
         let mut filter = tamis::AnyFilter::from(filter);
-        let adding = filter.in_order(threads, |_| ());
-        let decide = |number, hashes: &[Hash], new: &mut [bool], wanted: &dyn Fn() -> bool| {
-            Ok(adding.insert_hashes(number, hashes, new, wanted)?)
-        };
-        let mut printed = Vec::new();
-        let outcome: Outcome = run(Job {
-            reader: Reader::new(
-                inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
-                &RecordRule::LINE,
-                chunk,
-            ),
-            rule: &RecordRule::LINE,
-            hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
-            shards: &mut [] as &mut [()],
-            deciding: Deciding::InOrder(&decide),
-            decide: |(): &mut (), _: &[Hash], _: &mut [bool]| unreachable!("there are no shards"),
-            print: Print::Chosen,
-            output: &mut printed,
-            output_file: None,
-            threads,
-            progress: &Progress::default(),
-            checkpoint: None,
-        });
+        let (printed, outcome) =
+            added_in_order(&mut filter, &lines, &RecordRule::LINE, threads, chunk);
         assert!(outcome.output.is_ok() && outcome.decided.is_ok());
-        drop(adding);
         (printed, filter.to_bytes())
     };
     let one = dedup(1, 1 << 20);
@@ -716,29 +725,7 @@ fn a_refused_record_ends_a_run_in_order() {
     for threads in [1, 2, 7] {
         let filter = tamis::Growing::new(30_000, 0.0001).unwrap();
         let mut filter = tamis::AnyFilter::from(filter);
-        let adding = filter.in_order(threads, |_| ());
-        let decide = |number, hashes: &[Hash], new: &mut [bool], wanted: &dyn Fn() -> bool| {
-            Ok(adding.insert_hashes(number, hashes, new, wanted)?)
-        };
-        let mut printed = Vec::new();
-        let outcome: Outcome = run(Job {
-            reader: Reader::new(
-                inputs(vec![Trickle::new(lines.as_bytes(), 1 << 20)]),
-                &rule,
-                9_000,
-            ),
-            rule: &rule,
-            hash: |key: &[u8], _| tamis::Hasher::default().hash(key),
-            shards: &mut [] as &mut [()],
-            deciding: Deciding::InOrder(&decide),
-            decide: |(): &mut (), _: &[Hash], _: &mut [bool]| unreachable!("there are no shards"),
-            print: Print::Chosen,
-            output: &mut printed,
-            output_file: None,
-            threads,
-            progress: &Progress::default(),
-            checkpoint: None,
-        });
+        let (printed, outcome) = added_in_order(&mut filter, &lines, &rule, threads, 9_000);
         let error = outcome.decided.unwrap_err().to_string();
         assert!(error.contains("input 1:20001"), "{error}");
         // Of its chunk, nothing is printed.
