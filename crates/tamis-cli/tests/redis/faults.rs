@@ -62,6 +62,7 @@ fn a_server_comes_back_with_older_data() {
     input.write_all(first.as_bytes()).unwrap();
     let held = || {
         let found = dir.run(&format!("check -c {seen} probe"));
+        assert_ne!(found.code, 2, "{}", found.err);
         found.text().trim().to_owned()
     };
     dir.write("probe", keys(10_000..20_000));
@@ -78,7 +79,8 @@ fn a_server_comes_back_with_older_data() {
     assert!(err.contains("keys that were confirmed are gone"), "{err}");
     // A new one goes on with what is left.
     assert_ne!(held(), "10000");
-    dir.feed(&format!("dedup --filter {seen}"), keys(10_000..40_000));
+    let resumed = dir.feed(&format!("dedup --filter {seen}"), keys(10_000..40_000));
+    assert_eq!(resumed.code, 0, "{}", resumed.err);
     assert_eq!(held(), "10000");
     let verified = dir.ok(&format!("verify --seal --json --probes 1000 {seen}"));
     let verified: serde_json::Value = serde_json::from_str(verified.text()).unwrap();
