@@ -26,9 +26,10 @@ linted() { # linted COMMAND...
     RUSTC_WORKSPACE_WRAPPER=$(rustc --print sysroot)/bin/clippy-driver "$@"
 }
 
-# All test programs, and with them the command and the extensions.
+# All test programs, and with them the command and the extensions: at once, because what only tests depend on has other
+# features, and half of the workspace would be compiled again without them.
 programs_of_tests() {
-    linted cargo test --quiet $everything --no-run && linted cargo build --quiet $everything
+    linted cargo build --quiet $everything --lib --bins --tests --examples
 }
 
 # Cargo repeats what was warned of in what is compiled already.
@@ -85,8 +86,8 @@ module() {
     local manifest=crates/tamis-module/Cargo.toml
     # Its tests are of the filters alone: the server's functions need a server.
     libclang && cargo fmt --manifest-path $manifest -- --check &&
-        without_warning linted cargo test --quiet --manifest-path $manifest --no-default-features --no-run &&
-        linted cargo test --quiet --manifest-path $manifest --no-default-features &&
+        without_warning linted cargo test --quiet --manifest-path $manifest --no-default-features --features plain-heap --no-run &&
+        linted cargo test --quiet --manifest-path $manifest --no-default-features --features plain-heap &&
         without_warning linted cargo build --quiet --manifest-path $manifest
 }
 
