@@ -13,6 +13,7 @@ use tamis::index::FileIndex;
 use tamis::{Existing, Replacement};
 use tamis_formats::{Bytes, Error, Format, Hint};
 use tamis_records::formats::{self, FileClass, FileKind};
+use tamis_redis::Location;
 
 /// What a command writes, which decides what it may replace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,13 @@ const HEAD: u64 = 4096;
 
 /// Checks that a result can have this name, before the work that makes it and before it is placed.
 pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existing> {
+    // Its text isn't repeated: a password may be in it.
+    if path.to_str().is_some_and(Location::looks_like) {
+        bail!(
+            "this command makes a file, not a filter in Redis\n\
+             hint: `tamis create` makes an empty filter there, `tamis copy FILE LOCATION` copies a file"
+        );
+    }
     let existing = if force {
         Existing::Replace
     } else {

@@ -235,7 +235,13 @@ impl ShapeArgs {
         Ok(match self.kind() {
             Kind::Cuckoo => Plan::in_module(Kind::Cuckoo, keys, rate)?,
             Kind::Growing if in_module => Plan::in_module(Kind::Growing, keys, rate)?,
-            kind => Plan::one_line(kind, keys, rate)?,
+            kind @ (Kind::Blocked | Kind::Counting | Kind::Growing) => {
+                Plan::one_line(kind, keys, rate)?
+            }
+            kind => bail!(
+                "{} filters can't be kept in Redis: use a blocked, a counting or a growing filter or a window there",
+                kind.name()
+            ),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::window::{self, AskedAt};
 use crate::{Exit, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
-use tamis::{AnyFilter, Body, KeyRule};
+use tamis::{AnyFilter, Body, KeyRule, Kind};
 use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule, Separator};
 use tamis_records::records::Framing;
 use tamis_report::explain::Explained;
@@ -67,8 +67,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             let filter = args.key.open()?.map(path).map_err(named(path))?;
             args.explain(&filter)
         }
-        Place::Redis(_) => {
+        Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
+            if args.redis.open(at, &args.key)?.kind() == Kind::Window {
+                bail!(
+                    "{at}: answers of a window in Redis can't be explained; `tamis check` asks it"
+                );
+            }
             args.explain(&args.filter.load(&args.key, &args.redis)?)
         }
     }

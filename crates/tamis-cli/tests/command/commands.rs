@@ -781,6 +781,18 @@ fn messages_say_what_to_do() {
             "expected a string of bits, got an empty file",
         ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),
+        (
+            "build redis://127.0.0.1:1/0/f in",
+            "this command makes a file, not a filter in Redis",
+        ),
+        (
+            "import redis://:secret@127.0.0.1:1/0/f in",
+            "this command makes a file, not a filter in Redis",
+        ),
+        (
+            "create redis://127.0.0.1:1/0/f -n 10 --kind bloom",
+            "bloom filters can't be kept in Redis: use a blocked",
+        ),
         ("which -i ix key", "whatever their case"),
         (
             "dedup --colour in",
@@ -791,6 +803,7 @@ fn messages_say_what_to_do() {
         assert_eq!(ran.code, 2, "{line}");
         assert!(ran.err.contains(expected), "{line}: {}", ran.err);
         assert!(!ran.err.contains("as a value"), "{line}: {}", ran.err);
+        assert!(!ran.err.contains("secret"), "{line}: {}", ran.err);
         assert!(ran.err.lines().all(|line| line.len() < 200), "{}", ran.err);
     }
     let help = dir.ok("grep -h").text().to_owned();

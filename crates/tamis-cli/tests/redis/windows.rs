@@ -303,6 +303,10 @@ fn what_is_refused_of_a_window() {
     let window = at(&server, "window");
     dir.ok(&format!("create {window} --within 1h -n 1000"));
     fails(
+        &dir.run(&format!("explain {window} a")),
+        "a window in Redis can't be explained; `tamis check` asks it",
+    );
+    fails(
         &dir.run(&format!("dedup --within 2h --filter {window} list")),
         "but you asked for",
     );
