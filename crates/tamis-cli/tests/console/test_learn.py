@@ -136,6 +136,15 @@ def test_words_readers_search_for(page, term):
     assert term in page.read_text()
 
 
+def test_glossary_has_what_info_prints(tmp_path):
+    tamis = os.environ.get("TAMIS", ROOT / "target/debug/tamis")
+    subprocess.run([tamis, "create", "a.tamis", "-n", "1000"], cwd=tmp_path, check=True, capture_output=True)
+    ran = subprocess.run([tamis, "info", "a.tamis"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    labels = [re.split(" {2,}", line)[0] for line in ran.stdout.splitlines()]
+    assert len(labels) > 5
+    assert [label for label in labels if f"`{label}`" not in GLOSSARY.read_text()] == []
+
+
 def test_comments_are_found():
     block = "```console\n$ tamis add a # to b\n# not ours  # at all\n$ echo '#'\n```"
     assert code_and_comments(block)[1:4] == [("$ tamis add a", "to b"), ("# not ours  # at all", None), ("$ echo '#'", None)]
