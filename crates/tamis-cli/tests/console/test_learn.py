@@ -64,7 +64,7 @@ def test_languages_are_in_step(page):
     assert numbers(said) == numbers(said_in_english)
 
 
-@pytest.mark.parametrize("name", ["README", "tutorials"])
+@pytest.mark.parametrize("name", ["README", "tutorials", "myths", "lsm", "paste-your-class"])
 def test_numbers_of_the_guide_are_printed_by_its_commands(name):
     prose, blocks = prose_and_blocks(ROOT / f"docs/learn/{name}.md")
     printed = "\n".join(blocks)
