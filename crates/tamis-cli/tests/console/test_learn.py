@@ -152,7 +152,7 @@ def test_comments_are_found():
     assert code_and_comments(block)[1:4] == [("    ", "All of it."), ('open("https://a");', "now"), ("#[test]", None)]
 
 
-@pytest.mark.parametrize("name", ["README", "tutorials"])
+@pytest.mark.parametrize("name", ["README", "tutorials", "myths", "lsm", "paste-your-class"])
 def test_numbers_of_the_guide_are_printed_by_its_commands(name):
     prose, blocks = prose_and_blocks(ROOT / f"docs/learn/{name}.md")
     printed = "\n".join(blocks)
