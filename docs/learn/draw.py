@@ -2,12 +2,15 @@
 """Draws the guide's pictures from what the command says: python3 docs/learn/draw.py TAMIS FOLDER
 
 toy.svg and hashes.svg show what `tamis explain` and `tamis plan --table` print; cuckoo.svg is a sketch. Each picture
-has a second one in Chinese: toy-zh.svg and so on.
+has a second one in Chinese: toy-zh.svg and so on. FOLDER is docs, or another folder to compare with it: the pictures go
+to its folder learn/, and next to it the chart that README.md shows, with its words in Chinese (the names of programs and
+commands stay).
 """
 
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +57,20 @@ TEXTS = {
 }  # fmt: skip
 
 
+# What the charts of bench/src/report.rs say.
+CHART = {
+    r"Threads": "线程数与耗时",
+    r"Distinct lines of URLs, (.*) duplicates": r"给 URL 去重，其中 \1 重复",
+    r"time as a multiple of Tamis's; shorter is faster": "耗时是 Tamis 的几倍：越短越快",
+    r"(.*) lines: (.*)": r"\1 行：\2",
+    r"(.*：)to a pipe": r"\1写到管道",
+    r"(.*：)from a pipe": r"\1从管道读",
+    r"(.*：)a file": r"\1读文件",
+    r"(.*：)a pipe": r"\1读管道",
+    r"(.*：)peak memory": r"\1内存峰值",
+}  # fmt: skip
+
+
 def tamis(*words, given=None):
     # `explain` ends with 1 if the answer is no.
     return subprocess.run([sys.argv[1], *words], input=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
@@ -84,7 +101,7 @@ def svg(name, title, width, height, parts):
         '<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
     )
     page = [head, f"<title>{title}</title>", STYLE, marker, '<rect class="paper" width="100%" height="100%"/>', *parts, "</svg>"]
-    (pathlib.Path(sys.argv[2]) / f"{name}.svg").write_text("\n".join(page) + "\n")
+    (FOLDER / "learn" / f"{name}.svg").write_text("\n".join(page) + "\n")
 
 
 def toy(language, words):
@@ -172,7 +189,27 @@ def cuckoo(language, words):
     svg(f"cuckoo{language}", words["cuckoo"], left + 8 * size + 310, 60 + 4 * 110 - 40, parts)
 
 
+def chart(path):
+    """The chart with its words in Chinese."""
+
+    def translated(found):
+        words = found[0]
+        for english, chinese in CHART.items():
+            words = re.sub(f"(?<=>){english}(?=<)", chinese, words)
+        return words
+
+    drawn = re.sub(r">[^<]*</text>", translated, path.read_text())
+    left = [words for words in re.findall(r">([^<]*)</text>", drawn)[:2] if words.isascii()]
+    assert not left, f"{path.name}: CHART doesn't say how to translate {left}"
+    (FOLDER / f"{path.stem}-zh.svg").write_text(drawn)
+
+
+FOLDER = pathlib.Path(sys.argv[2])
+(FOLDER / "learn").mkdir(exist_ok=True)
 for language, words in TEXTS.items():
     toy(language, words)
     hashes(language, words)
     cuckoo(language, words)
+docs = pathlib.Path(__file__).parents[1]
+for shown in re.findall(r"\bdocs/(benchmarks-\w+\.svg)", (docs.parent / "README.md").read_text()):
+    chart(docs / shown)

@@ -172,11 +172,12 @@ def test_numbers_of_the_guide_are_printed_by_its_commands(name):
 
 
 def test_pictures_of_the_guide_are_what_the_command_says(tmp_path):
+    """And the chart of README.md in Chinese is that in English: `python3 docs/learn/draw.py TAMIS docs` draws them."""
     tamis = os.environ.get("TAMIS", ROOT / "target/debug/tamis")
     subprocess.run([sys.executable, ROOT / "docs/learn/draw.py", tamis, tmp_path], check=True)
-    drawn = {picture.name: picture.read_text() for picture in tmp_path.iterdir()}
-    shown = {picture.name: picture.read_text() for picture in (ROOT / "docs/learn").glob("*.svg")}
-    assert drawn == shown
+    drawn = {picture.relative_to(tmp_path): picture.read_text() for picture in tmp_path.rglob("*.svg")}
+    shown = [*(ROOT / "docs/learn").glob("*.svg"), *(ROOT / "docs").glob("*-zh.svg")]
+    assert drawn == {picture.relative_to(ROOT / "docs"): picture.read_text() for picture in shown}
 
 
 def copied(block, block_in_english):
