@@ -274,7 +274,7 @@ fn age_is_not_guessed() {
     assert_eq!(survey.collectable().count(), 0);
 }
 
-/// The recipe of docs/sharing.md: enough for whoever asks, verifies and looks,
+/// The recipe of docs/operating.md: enough for whoever asks, verifies and looks,
 /// and nobody can change anything with it.
 #[test]
 fn a_user_who_only_reads() {

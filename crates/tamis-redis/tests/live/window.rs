@@ -685,7 +685,7 @@ fn operators_see_it() {
     assert_eq!(server.cli(&["DBSIZE"]), "0");
 }
 
-/// The rights of the table in docs/sharing.md are enough, and those who ask need
+/// The rights of the table in docs/operating.md are enough, and those who ask need
 /// no others.
 #[test]
 fn users_and_their_rights() {

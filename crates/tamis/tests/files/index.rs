@@ -182,7 +182,7 @@ fn an_index_is_near_the_least_possible_size() {
     }
 }
 
-/// Bits a key of the filters alone, as docs/choosing.md tells them.
+/// Bits a key of the filters alone; docs/choosing.md has those at 1 %.
 #[test]
 fn sizes_are_as_documented() {
     const KEYS: [u64; 8] = [1, 3, 10, 100, 1_000, 10_000, 100_000, 1_000_000];

@@ -376,7 +376,7 @@ fn age_partitioned_bits(l: usize, rate: f64) -> f64 {
 fn smaller_than_an_age_partitioned_filter_of_the_same_band() {
     for (rate, theirs) in [(0.01, 23.0), (1e-3, 35.3), (1e-4, 49.1)] {
         let best = age_partitioned_bits(8, rate);
-        assert!((best - theirs).abs() < 0.05, "docs/choosing.md: {best}");
+        assert!((best - theirs).abs() < 0.05, "ARCHITECTURE.md: {best}");
         let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));
         let plan = Plan::window(&options, 1_000_000, rate).unwrap();
         assert!(
