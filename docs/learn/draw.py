@@ -1,17 +1,74 @@
 #!/usr/bin/env python3
 """Draws the guide's pictures from what the command says: python3 docs/learn/draw.py TAMIS FOLDER
 
-toy.svg and hashes.svg show what `tamis explain` and `tamis plan --table` print; cuckoo.svg is a sketch.
+toy.svg and hashes.svg show what `tamis explain` and `tamis plan --table` print; cuckoo.svg is a sketch. Each picture
+has a second one in Chinese: toy-zh.svg and so on. FOLDER is docs, or another folder to compare with it: the pictures go
+to its folder learn/, and next to it the chart that README.md shows, with its words in Chinese (the names of programs and
+commands stay).
 """
 
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
-BLUE, ORANGE, GREEN, PINK, GREY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#767676"
+# The classes of STYLE, which choose a colour for light and for dark pages.
+BLUE, ORANGE, GREEN, PINK, GREY, INK = "blue", "orange", "green", "pink", "grey", "ink"
+STYLE = (
+    "<style>svg{--paper:#fff;--ink:#333;--edge:#555;--faint:#e4e4e4;--one:#dcecf7;--blue:#0072b2;--orange:#d55e00;"
+    "--green:#009e73;--pink:#a8447c;--grey:#676767}"
+    "@media(prefers-color-scheme:dark){svg{--paper:#16181b;--ink:#e6e6e6;--edge:#9aa0a6;--faint:#3a3f45;--one:#1f4560;"
+    "--blue:#6db3f2;--orange:#fb923c;--green:#34d399;--pink:#f0a6cf;--grey:#a8adb3}}"
+    "text{fill:var(--ink)}.paper{fill:var(--paper)}.edge{stroke:var(--edge)}.one{fill:var(--one)}"
+    ".grid{stroke:var(--faint)}.line{fill:none;stroke-width:2}.name{paint-order:stroke;stroke:var(--paper);stroke-width:5}"
+    + "".join(f"text.{name},.dot.{name}{{fill:var(--{name})}}.line.{name}{{stroke:var(--{name})}}"
+              for name in (BLUE, ORANGE, GREEN, PINK, GREY))
+    + "</style>"
+)
+
+TEXTS = {
+    "": {
+        "toy": "Sixteen bits, and where three hashes send four keys",
+        "toy.apple": "added", "toy.pear": "added",
+        "toy.cherry": "never added: two bits are 0, so certainly not",
+        "toy.b": "never added, but its bits are 1: a false yes",
+        "toy.dashed": "dashed: the bit is 0",
+        "hashes": "The rate against the number of hashes",
+        "hashes.k": "k, the number of hashes", "hashes.p": "p, the rate of false yes",
+        "cuckoo": "A new fingerprint, and two that move",
+        "cuckoo.steps": ["x: both of its places are taken", "x takes one; a goes to its other place",
+                         "a takes it; c goes to its other place", "that place was empty: done"],
+    },
+    "-zh": {
+        "toy": "16 位的位数组：四个键各由三个哈希定位",
+        "toy.apple": "已加入", "toy.pear": "已加入",
+        "toy.cherry": "没加入过：有两位是 0，肯定没见过",
+        "toy.b": "没加入过，可它的位都是 1：误判",
+        "toy.dashed": "虚线：这一位是 0",
+        "hashes": "误判率随哈希函数个数的变化",
+        "hashes.k": "哈希函数的个数 k", "hashes.p": "误判率 p",
+        "cuckoo": "布谷鸟过滤器：新指纹踢走旧指纹",
+        "cuckoo.steps": ["x 的两个位置都被占了", "x 占下一个，踢走 a；a 去另一个位置",
+                         "a 踢走 c；c 去另一个位置", "那里是空的，到此结束"],
+    },
+}  # fmt: skip
+
+
+# What the charts of bench/src/report.rs say.
+CHART = {
+    r"Threads": "线程数与耗时",
+    r"Distinct lines of URLs, (.*) duplicates": r"给 URL 去重，其中 \1 重复",
+    r"time as a multiple of Tamis's; shorter is faster": "耗时是 Tamis 的几倍：越短越快",
+    r"(.*) lines: (.*)": r"\1 行：\2",
+    r"(.*：)to a pipe": r"\1写到管道",
+    r"(.*：)from a pipe": r"\1从管道读",
+    r"(.*：)a file": r"\1读文件",
+    r"(.*：)a pipe": r"\1读管道",
+    r"(.*：)peak memory": r"\1内存峰值",
+}  # fmt: skip
 
 
 def tamis(*words, given=None):
@@ -19,35 +76,35 @@ def tamis(*words, given=None):
     return subprocess.run([sys.argv[1], *words], input=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
-def text(x, y, words, anchor="middle", more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{words}</text>'
+def text(x, y, words, anchor="middle", colour=INK, more=""):
+    return f'<text class="{colour}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{words}</text>'
 
 
-def box(x, y, size, label="", fill="#fff", colour="#333"):
+def box(x, y, size, label="", fill="paper", colour=INK):
     return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{size}" height="{size}" fill="{fill}" stroke="#555"/>'
-        + text(x + size / 2, y + size / 2 + 5, label, more=f'fill="{colour}"')
+        f'<rect class="{fill} edge" x="{x:.1f}" y="{y:.1f}" width="{size}" height="{size}"/>'
+        + text(x + size / 2, y + size / 2 + 5, label, colour=colour)
     )
 
 
-def line(x1, y1, x2, y2, colour, more=""):
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}" stroke-width="2" {more}/>'
+def arrow(x1, y1, x2, y2, colour, dashed):
+    dash = ' stroke-dasharray="5 4"' if dashed else ""
+    return f'<line class="line {colour}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" marker-end="url(#end)"{dash}/>'
 
 
 def svg(name, title, width, height, parts):
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" '
-        f'font-size="15" fill="#333">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif" font-size="15">'
     )
-    arrow = (
+    marker = (
         '<defs><marker id="end" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>'
     )
-    page = [head, f"<title>{title}</title>", arrow, '<rect width="100%" height="100%" fill="#fff"/>', *parts, "</svg>"]
-    (pathlib.Path(sys.argv[2]) / name).write_text("\n".join(page) + "\n")
+    page = [head, f"<title>{title}</title>", STYLE, marker, '<rect class="paper" width="100%" height="100%"/>', *parts, "</svg>"]
+    (FOLDER / "learn" / f"{name}.svg").write_text("\n".join(page) + "\n")
 
 
-def toy():
+def toy(language, words):
     """Two keys, one that was never added, and one that gets a false yes."""
     with tempfile.TemporaryDirectory() as folder:
         file = f"{folder}/toy.tamis"
@@ -56,33 +113,33 @@ def toy():
         said = tamis("explain", "--json", file, "apple", "pear", "cherry", "b")
     looks = {key["key"]: key["looks"][0] for key in map(json.loads, said.splitlines())}
     bits = looks["apple"]["all"]
-    left, size = 20, 40
+    left, top, size = 20, 140, 40
 
     def middle(bit):
         return left + bit * size + size / 2
 
     parts = []
     for bit, value in enumerate(bits):
-        parts.append(box(left + bit * size, 120, size, value, "#dcecf7" if value else "#fff"))
-        parts.append(text(middle(bit), 176, bit, more=f'font-size="11" fill="{GREY}"'))
-    places = {"apple": (200, 40, BLUE), "pear": (480, 40, GREEN), "cherry": (480, 250, ORANGE), "b": (200, 250, PINK)}
-    for key, (x, y, colour) in places.items():
-        down = y < 120
-        parts.append(text(x, y, key, more=f'font-weight="600" fill="{colour}"'))
+        parts.append(box(left + bit * size, top, size, value, "one" if value else "paper"))
+        parts.append(text(middle(bit), top + 56, bit, colour=GREY, more=' font-size="11"'))
+    places = {"apple": (200, True, BLUE), "pear": (480, True, GREEN), "b": (170, False, PINK), "cherry": (510, False, ORANGE)}
+    for key, (x, above, colour) in places.items():
         for bit in {bit["at"]: bit for bit in looks[key]["bits"]}.values():
-            dashed = "" if bit["value"] else 'stroke-dasharray="5 4"'
-            ends = (y + 8, 118) if down else (y - 18, 184)
-            parts.append(line(x, ends[0], middle(bit["at"]), ends[1], colour, f'marker-end="url(#end)" {dashed}'))
-    svg("toy.svg", "Sixteen bits, and where three hashes send four keys", 2 * left + 16 * size, 270, parts)
+            ends = (66, top - 2) if above else (262, top + 64)
+            parts.append(arrow(x, ends[0], middle(bit["at"]), ends[1], colour, not bit["value"]))
+        parts.append(text(x, 58 if above else 280, key, colour=colour, more=' font-weight="600"'))
+        parts.append(text(x, 38 if above else 300, words[f"toy.{key}"], colour=colour, more=' font-size="13"'))
+    parts.append(text(left + 16 * size, 20, words["toy.dashed"], "end", GREY, ' font-size="12"'))
+    svg(f"toy{language}", words["toy"], 2 * left + 16 * size, 316, parts)
 
 
-def hashes():
+def hashes(language, words):
     """The rate against k, of the table's rows."""
     rows = {}
     for row in tamis("plan", "--table").splitlines()[3:]:
         bits, _, *rates = row.split()
         rows[int(bits)] = [float(rate) for rate in rates]
-    left, top, width, height, most = 70, 30, 560, 300, 16
+    left, top, width, height, most = 70, 52, 560, 300, 16
 
     def at(k, rate):
         return left + (k - 1) / (most - 1) * width, top - math.log10(rate) / 5 * height
@@ -90,25 +147,25 @@ def hashes():
     parts = []
     for decade in range(6):
         _, y = at(1, 10**-decade)
-        parts.append(line(left, y, left + width, y, "#e4e4e4"))
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{left + width}" y2="{y:.1f}"/>')
         parts.append(text(left - 8, y + 5, ["1", "0.1", "0.01", "0.001", "1e-4", "1e-5"][decade], "end"))
     for k in range(1, most + 1):
         parts.append(text(at(k, 1)[0], top + height + 22, k))
-    parts.append(text(left + width / 2, top + height + 46, "k"))
-    parts.append(text(left - 8, top - 12, "p", "end"))
+    parts.append(text(left + width / 2, top + height + 50, words["hashes.k"]))
+    parts.append(text(20, 24, words["hashes.p"], "start"))
     for bits, colour in ((8, BLUE), (10, GREEN), (16, ORANGE), (20, PINK)):
         rates = rows[bits][:most]
         points = [at(k, rate) for k, rate in enumerate(rates, 1)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<polyline class="line {colour}" points="{path}"/>')
         x, y = points[rates.index(min(rates))]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{colour}"/>')
+        parts.append(f'<circle class="dot {colour}" cx="{x:.1f}" cy="{y:.1f}" r="5"/>')
         x, y = points[-1]
-        parts.append(text(x + 8, y + 5, f"m/n = {bits}", "start", f'fill="{colour}"'))
-    svg("hashes.svg", "The rate against the number of hashes", left + width + 100, top + height + 60, parts)
+        parts.append(text(x + 8, y + 5, f"m/n = {bits}", "start", f"name {colour}"))
+    svg(f"hashes{language}", words["hashes"], left + width + 100, top + height + 64, parts)
 
 
-def cuckoo():
+def cuckoo(language, words):
     """x may go to 1 or 5, a to 1 or 3, c to 3 or 6: x takes 1, a moves to 3, c to 6."""
     rows = [
         ({1: "a", 3: "c", 5: "b"}, [("x", 1, True), ("x", 5, False)], None),
@@ -123,17 +180,36 @@ def cuckoo():
         parts.append(text(30, y + 28, f"{number + 1}."))
         for slot in range(8):
             key = slots.get(slot, "")
-            parts.append(box(left + slot * size, y, size, key, "#fff", colours.get(key, "#333")))
+            parts.append(box(left + slot * size, y, size, key, colour=colours.get(key, INK)))
         for key, slot, takes in moving:
             start = left + (moved[0] if moved else 3) * size + size / 2
-            parts.append(text(start, y - 32, key, more=f'font-weight="600" fill="{colours[key]}"'))
-            parts.append(
-                line(start, y - 24, left + slot * size + size / 2, y - 2, colours[key],
-                     'marker-end="url(#end)"' + ("" if takes else ' stroke-dasharray="5 4"'))
-            )
-    svg("cuckoo.svg", "A new fingerprint, and two that move", left + 8 * size + 30, 60 + 4 * 110 - 40, parts)
+            parts.append(text(start, y - 32, key, colour=colours[key], more=' font-weight="600"'))
+            parts.append(arrow(start, y - 24, left + slot * size + size / 2, y - 2, colours[key], not takes))
+        parts.append(text(left + 8 * size + 20, y + 28, words["cuckoo.steps"][number], "start"))
+    svg(f"cuckoo{language}", words["cuckoo"], left + 8 * size + 310, 60 + 4 * 110 - 40, parts)
 
 
-toy()
-hashes()
-cuckoo()
+def chart(path):
+    """The chart with its words in Chinese."""
+
+    def translated(found):
+        words = found[0]
+        for english, chinese in CHART.items():
+            words = re.sub(f"(?<=>){english}(?=<)", chinese, words)
+        return words
+
+    drawn = re.sub(r">[^<]*</text>", translated, path.read_text())
+    left = [words for words in re.findall(r">([^<]*)</text>", drawn)[:2] if words.isascii()]
+    assert not left, f"{path.name}: CHART doesn't say how to translate {left}"
+    (FOLDER / f"{path.stem}-zh.svg").write_text(drawn)
+
+
+FOLDER = pathlib.Path(sys.argv[2])
+(FOLDER / "learn").mkdir(exist_ok=True)
+for language, words in TEXTS.items():
+    toy(language, words)
+    hashes(language, words)
+    cuckoo(language, words)
+docs = pathlib.Path(__file__).parents[1]
+for shown in re.findall(r"\bdocs/(benchmarks-\w+\.svg)", (docs.parent / "README.md").read_text()):
+    chart(docs / shown)

@@ -1,7 +1,7 @@
 """Every console example of README.md and docs/ is run, and prints what the page says.
 
 A block of kind `console` has commands behind `$ `, and below each what it prints, both streams together. A page's
-blocks are run in order, in one folder that starts with a copy of `samples/`, with `tamis` and this Python on the path. Where a page
+blocks are run in order, in one folder that starts with a copy of `samples/` and more, with `tamis` and this Python on the path. Where a page
 says 127.0.0.1:6379 the examples talk to a Redis server of the test's own, with our module; 127.0.0.1:7654 becomes a
 port of the test's own, on which `tamis serve` is waited for, and ended behind the page by the number in `serve.pid`.
 
@@ -147,7 +147,8 @@ def make_home(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     shutil.copytree(ROOT / "samples", home / "samples")
-    shutil.copytree(ROOT / "examples/java", home / "examples/java")
+    for folder in ("examples/java", "crates/tamis-formats/tests/samples"):
+        shutil.copytree(ROOT / folder, home / folder)
     return home
 
 
