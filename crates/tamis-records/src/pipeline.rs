@@ -285,7 +285,7 @@ where
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             if let Err(error) = chunk.load(self.progress) {
-                self.unread.lock().expect(NO_PANIC).push(error);
+                note(&mut self.unread.lock().expect(NO_PANIC), error);
             }
             let bytes = chunk.records().len() as u64;
             let without = batch.hash(&chunk, &mut keys, &self.hash);
@@ -585,6 +585,13 @@ fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Resu
         }
     }
     Ok(())
+}
+
+/// Notes an error unless its input has one: the blocks of a file on a lost disk all fail, and may be millions.
+pub(crate) fn note(errors: &mut Vec<InputError>, error: InputError) {
+    if errors.iter().all(|other| other.name != error.name) {
+        errors.push(error);
+    }
 }
 
 /// A thread that panics never passes its turns on, and the others would wait for ever.
