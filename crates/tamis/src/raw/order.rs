@@ -48,7 +48,7 @@ impl Order {
 
     /// Waits until every batch before this one has begun.
     pub(crate) fn wait_to_begin(&self, number: u64) {
-        self.wait(number, || self.begin.0.load(Ordering::Acquire) == number);
+        self.wait(number, || self.begin.0.load(Ordering::Acquire) >= number);
     }
 
     /// Between [`wait_to_begin`](Self::wait_to_begin) and [`begin`](Self::begin): waits until every batch before this
