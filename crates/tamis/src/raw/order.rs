@@ -101,11 +101,11 @@ impl Order {
 
     /// A wait is short as a rule, and a system call is not.
     fn wait(&self, number: u64, mut is_over: impl FnMut() -> bool) {
-        for spin in 0..SPINS {
+        for _ in 0..SPINS {
             if is_over() {
                 return;
             }
-            pause(spin);
+            pause();
         }
         let seat = self.seat(number);
         seat.sleepers.fetch_add(1, Ordering::Relaxed);
