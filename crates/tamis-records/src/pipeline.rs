@@ -15,7 +15,7 @@ use crate::flow::Flow;
 use crate::input::InputError;
 use crate::key::{KeyMaker, RecordRule, Refused};
 use crate::progress::Progress;
-use crate::reader::{Chunk, Reader};
+use crate::reader::{Chunk, Reader, note};
 use crate::turn::Turn;
 use crate::written::InOrder;
 use std::fs::File;
@@ -585,13 +585,6 @@ fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Resu
         }
     }
     Ok(())
-}
-
-/// Notes an error unless its input has one: the blocks of a file on a lost disk all fail, and may be millions.
-pub(crate) fn note(errors: &mut Vec<InputError>, error: InputError) {
-    if errors.iter().all(|other| other.name != error.name) {
-        errors.push(error);
-    }
 }
 
 /// A thread that panics never passes its turns on, and the others would wait for ever.

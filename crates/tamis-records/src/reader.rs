@@ -562,6 +562,13 @@ impl Reader {
     }
 }
 
+/// Notes an error unless its input has one: the blocks of a file on a lost disk all fail, and may be millions.
+pub(crate) fn note(errors: &mut Vec<InputError>, error: InputError) {
+    if errors.iter().all(|other| other.name != error.name) {
+        errors.push(error);
+    }
+}
+
 /// Whether an input goes on after a chunk.
 enum More {
     Yes,

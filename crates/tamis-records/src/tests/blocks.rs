@@ -2,7 +2,7 @@
 
 use crate::block::{Block, Blocks, Records};
 use crate::input::InputError;
-use crate::pipeline::note;
+use crate::reader::note;
 use std::fs::File;
 use std::io;
 use std::path::Path;
