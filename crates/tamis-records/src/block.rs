@@ -60,18 +60,40 @@ pub(crate) struct Block {
     at_border: bool,
 }
 
+/// Where a block's records are in the buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Records {
+    pub(crate) bytes: Range<usize>,
+    /// Whether another one follows that is too long.
+    pub(crate) stops_early: bool,
+}
+
+impl Records {
+    const fn all(bytes: Range<usize>) -> Self {
+        Self {
+            bytes,
+            stops_early: false,
+        }
+    }
+}
+
 impl Block {
-    /// Reads the records. Gives where they are in the buffer; nothing if one is too long.
+    /// Reads the records, of which none may be longer than this.
     pub(crate) fn read(
         &self,
         buffer: &mut Vec<u8>,
         delimiter: u8,
         longest: usize,
-    ) -> io::Result<Option<Range<usize>>> {
+    ) -> io::Result<Records> {
         let Range { start, end } = self.bytes;
         // A record starts behind a delimiter, which may be the byte before the block.
         let from = start - u64::from(!self.at_border);
         let own = (end - from) as usize;
+        // One long record must not take memory for ever.
+        if buffer.len() > 4 * (own + BEYOND) {
+            buffer.truncate(own + BEYOND);
+            buffer.shrink_to_fit();
+        }
         if buffer.len() < own + BEYOND {
             buffer.resize(own + BEYOND, 0);
         }
@@ -81,24 +103,38 @@ impl Block {
             false => memchr(delimiter, &buffer[..filled.min(own)]).map(|at| at + 1),
         };
         let Some(first) = first.filter(|first| *first < filled.min(own)) else {
-            return Ok(Some(0..0)); // all of it belongs to a record that starts before it
+            return Ok(Records::all(0..0)); // all of it belongs to a record that starts before it
         };
         let mut searched = filled.min(own - 1);
         loop {
             if let Some(at) = memchr(delimiter, &buffer[searched..filled]) {
-                return Ok(Some(first..searched + at + 1));
+                return Ok(Records::all(first..searched + at + 1));
             }
             searched = filled;
+            // Where the last record starts: with the block's last byte, at the latest.
+            let last = |buffer: &[u8]| {
+                let before = memrchr(delimiter, &buffer[first..filled.min(own)]);
+                before.map_or(first, |at| first + at + 1)
+            };
             if filled - first >= longest {
-                return Ok(None);
+                let last = last(buffer);
+                if filled - last >= longest {
+                    return Ok(Records {
+                        bytes: first..last,
+                        stops_early: true,
+                    });
+                }
             }
             buffer.resize(buffer.len().max(filled * 2), 0);
             let to = buffer.len().min(filled + longest);
             match read_at(&self.file, &mut buffer[filled..to], from + filled as u64)? {
                 // Somebody has cut the file: its last record ends here.
                 0 => {
-                    buffer[filled] = delimiter;
-                    return Ok(Some(first..filled + 1));
+                    if buffer[filled - 1] != delimiter {
+                        buffer[filled] = delimiter;
+                        filled += 1;
+                    }
+                    return Ok(Records::all(first..filled));
                 }
                 count => filled += count,
             }

@@ -15,7 +15,7 @@ use crate::flow::Flow;
 use crate::input::InputError;
 use crate::key::{KeyMaker, RecordRule, Refused};
 use crate::progress::Progress;
-use crate::reader::{Chunk, Reader};
+use crate::reader::{Chunk, Reader, note};
 use crate::turn::Turn;
 use crate::written::InOrder;
 use std::fs::File;
@@ -285,7 +285,7 @@ where
         let mut keys = KeyMaker::new(self.rule);
         while let Some(number) = self.read(&mut chunk) {
             if let Err(error) = chunk.load(self.progress) {
-                self.unread.lock().expect(NO_PANIC).push(error);
+                note(&mut self.unread.lock().expect(NO_PANIC), error);
             }
             let bytes = chunk.records().len() as u64;
             let without = batch.hash(&chunk, &mut keys, &self.hash);

@@ -60,20 +60,20 @@ impl Chunk {
         let name = || String::from_utf8_lossy(&self.input).into_owned();
         let delimiter = self.framing.delimiter();
         let records = match block.read(&mut self.buffer, delimiter, LONGEST_RECORD) {
-            Ok(Some(records)) => records,
-            Ok(None) => {
-                let why = self.framing.too_long(LONGEST_RECORD);
-                return Err(InputError::not_read(&name(), why));
-            }
+            Ok(records) => records,
             Err(cause) => {
                 let name = name();
                 return Err(InputError { name, cause });
             }
         };
-        (self.header, self.length) = (records.start, records.end);
+        (self.header, self.length) = (records.bytes.start, records.bytes.end);
         progress
             .consumed
-            .fetch_add(records.len() as u64, Ordering::Relaxed);
+            .fetch_add(records.bytes.len() as u64, Ordering::Relaxed);
+        if records.stops_early {
+            let why = self.framing.too_long(LONGEST_RECORD);
+            return Err(InputError::not_read(&name(), why));
+        }
         Ok(())
     }
 
@@ -559,6 +559,13 @@ impl Reader {
             }
             _ => columns.positions(names, separator),
         }
+    }
+}
+
+/// Notes an error unless its input has one: the blocks of a file on a lost disk all fail, and may be millions.
+pub(crate) fn note(errors: &mut Vec<InputError>, error: InputError) {
+    if errors.iter().all(|other| other.name != error.name) {
+        errors.push(error);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The engine against a naive oracle.
 
+#[cfg(unix)]
+mod blocks;
 mod common;
 mod entrances;
 mod exact;

@@ -9,7 +9,7 @@ use crate::raw::layout::BLOCK;
 use crate::raw::order::Order;
 use crate::store::body::Body as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Fewer keys than these aren't worth sorting.
 const FEW: usize = 256;
@@ -23,6 +23,10 @@ pub struct InOrder<'a> {
     /// newest in turn.
     filter: RwLock<&'a mut AnyFilter>,
     order: Order,
+    /// The ranges that have an order of batches.
+    ranges: usize,
+    /// The first number that no batch has had. Two batches of one number would be in a range at once.
+    unused: AtomicU64,
     /// Room in the newest layer, if all keys that are on their way are new.
     room: AtomicU64,
     /// Keys that the filter has not counted yet.
@@ -58,9 +62,11 @@ impl AnyFilter {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn in_order(&mut self, threads: usize, before_growing: fn(&mut Growing)) -> InOrder<'_> {
-        let ranges = newest(self).map_or(0, |(shape, _)| shape.ranges());
+        let ranges = ranges(self);
         InOrder {
             order: Order::new(ranges),
+            ranges,
+            unused: AtomicU64::new(0),
             room: AtomicU64::new(room(self)),
             added: AtomicU64::new(0),
             before_growing,
@@ -83,6 +89,11 @@ fn newest(filter: &AnyFilter) -> Option<(&BlockedShape, &[AtomicU64])> {
     }
 }
 
+/// How many ranges batches can be in at once; 0 where they must be alone.
+fn ranges(filter: &AnyFilter) -> usize {
+    newest(filter).map_or(0, |(shape, _)| shape.ranges())
+}
+
 /// How many new keys it takes before it grows, or refuses them.
 fn room(filter: &AnyFilter) -> u64 {
     match filter {
@@ -93,11 +104,12 @@ fn room(filter: &AnyFilter) -> u64 {
 
 impl<'a> InOrder<'a> {
     /// Adds the keys of the batch with this number; `new[i]` is the answer for `hashes[i]`. Waits for batches with
-    /// lower numbers, so each number, from 0 on, must be given by some thread. `wanted` is asked when all of these
-    /// have begun; where it says no, or a batch before this one has failed, nothing is added. Gives whether it was.
+    /// lower numbers, so each number, from 0 on, must be given by some thread; a thread that panics on the way keeps
+    /// the others waiting. `wanted` is asked when all batches before this one have begun; where it says no, or one of
+    /// them has failed, nothing is added. Gives whether it was.
     ///
     /// # Panics
-    /// If `new` is not as long as `hashes`.
+    /// If `new` is not as long as `hashes`, or the number was given before.
     pub fn insert_hashes(
         &self,
         number: u64,
@@ -107,6 +119,8 @@ impl<'a> InOrder<'a> {
     ) -> Result<bool, Error> {
         assert_eq!(hashes.len(), new.len(), "one answer for each key");
         self.order.wait_to_begin(number);
+        let claimed = (self.unused).compare_exchange(number, number + 1, Relaxed, Relaxed);
+        assert!(claimed.is_ok(), "batch {number} was given before");
         new.fill(false);
         if self.failed.load(Relaxed) || !wanted() {
             self.order.begin(number);
@@ -114,35 +128,47 @@ impl<'a> InOrder<'a> {
             self.order.end();
             return Ok(false);
         }
-        let count = hashes.len() as u64;
-        let mut is_alone = self.always_alone || hashes.len() < FEW;
-        if is_alone || self.room.load(Relaxed) < count {
-            self.order.wait_for_others(number);
-            // They may have had fewer new keys than they could have had.
-            is_alone |= self.room.load(Relaxed) < count;
+        if !self.always_alone
+            && hashes.len() >= FEW
+            && let Some(filter) = self.enter(number, hashes.len() as u64)
+        {
+            self.order.begin(number);
+            self.insert_beside(number, &filter, hashes, new);
+            drop(filter);
+            self.order.end();
+            return Ok(true);
         }
-        if is_alone {
-            let added = self.insert_alone(hashes, new);
-            self.failed.store(added.is_err(), Relaxed);
-            self.order.pass_alone(number);
-            return added.map(|()| true);
-        }
-        self.room.fetch_sub(count, Relaxed);
-        self.order.begin(number);
-        self.insert_beside(number, hashes, new);
-        self.order.end();
-        Ok(true)
+        self.order.wait_for_others(number);
+        let added = self.insert_alone(hashes, new);
+        self.failed.store(added.is_err(), Relaxed);
+        self.order.pass_alone(number);
+        added.map(|()| true)
     }
 
-    /// Adds them to the newest layer, which has room for them, beside other batches.
-    fn insert_beside(&self, number: u64, hashes: &[Hash], new: &mut [bool]) {
+    /// Takes the filter, and room for so many keys in its newest layer, if it has that room. Before the batch begins: if
+    /// a later batch had the filter first, [`with`](Self::with) could wait for that batch, this one for `with`, and
+    /// the later one for this one.
+    fn enter(&self, number: u64, count: u64) -> Option<RwLockReadGuard<'_, &'a mut AnyFilter>> {
+        if self.room.load(Relaxed) < count {
+            // The others may have had fewer new keys than they could have had.
+            self.order.wait_for_others(number);
+        }
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
-        // A filter that is always alone does not come here.
-        let Some((shape, words)) = newest(&filter) else {
-            return;
+        // `with` may have changed the filter.
+        if self.room.load(Relaxed) < count || ranges(&filter) != self.ranges {
+            return None;
+        }
+        self.room.fetch_sub(count, Relaxed);
+        Some(filter)
+    }
+
+    /// Adds keys to the newest layer, where room was taken for them, beside other batches.
+    fn insert_beside(&self, number: u64, filter: &AnyFilter, hashes: &[Hash], new: &mut [bool]) {
+        let Some((shape, words)) = newest(filter) else {
+            unreachable!("it has ranges");
         };
         let mut sorted = self.spare().pop().unwrap_or_default();
-        match &**filter {
+        match filter {
             AnyFilter::Growing(filter) if filter.ask_older(hashes, new) => {
                 sorted.sort(shape, hashes, new);
                 new.fill(false);
@@ -185,9 +211,12 @@ impl<'a> InOrder<'a> {
         Ok(())
     }
 
-    /// The filter, while no batch is on its way.
+    /// The filter, between two batches.
     pub fn with<R>(&self, use_it: impl FnOnce(&mut AnyFilter) -> R) -> R {
-        use_it(&mut self.settled())
+        let mut filter = self.settled();
+        let result = use_it(&mut filter);
+        self.room.store(room(&filter), Relaxed);
+        result
     }
 
     fn settled(&self) -> RwLockWriteGuard<'_, &'a mut AnyFilter> {
@@ -324,5 +353,66 @@ mod tests {
             (Err(Error::Full { .. }), _)
         ));
         assert!(matches!(add(3, &keys, true), (Ok(false), 0)));
+    }
+
+    /// Threads that add meanwhile neither wait for it for ever, nor miss what it does.
+    #[test]
+    fn the_filter_is_used_between_batches() {
+        let keys = hashes(5, usual_or(200_000, 4_000), u64::MAX);
+        let mut filter = AnyFilter::from(Blocked::new(200_000, 1e-6).unwrap());
+        let adding = filter.in_order(4, |_| ());
+        let (numbers, added) = (AtomicU64::new(0), AtomicU64::new(0));
+        let batches: Vec<&[Hash]> = keys.chunks(400).collect();
+        let carry = || {
+            loop {
+                let number = numbers.fetch_add(1, Relaxed);
+                let Some(hashes) = batches.get(number as usize) else {
+                    return;
+                };
+                let mut new = vec![false; hashes.len()];
+                assert!(
+                    adding
+                        .insert_hashes(number, hashes, &mut new, || true)
+                        .unwrap()
+                );
+                added.fetch_add(hashes.len() as u64, Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..4).for_each(|_| drop(scope.spawn(carry)));
+            while added.load(Relaxed) < keys.len() as u64 {
+                adding.with(|filter| assert!(filter.keys().get() <= keys.len() as u64));
+                std::thread::yield_now();
+            }
+        });
+        // Another one, whose keys have more lines.
+        let was = adding.with(|filter| {
+            let other = Growing::new(1_000, 1e-15).unwrap();
+            std::mem::replace(filter, other.into())
+        });
+        let (hashes, next) = (batches[0], batches.len() as u64);
+        let mut new = vec![false; hashes.len()];
+        let added = adding.insert_hashes(next, hashes, &mut new, || true);
+        assert!(added.unwrap() && new.iter().all(|new| *new));
+        drop(adding);
+        let has = |filter: &AnyFilter, key: &Hash| filter.contains_hash(*key);
+        assert!(keys.iter().all(|key| has(&was, key)));
+        assert!(hashes.iter().all(|key| has(&filter, key)));
+    }
+
+    #[test]
+    fn two_batches_of_one_number_are_never_added_at_once() {
+        let keys = hashes(1, 600, u64::MAX);
+        let mut filter = AnyFilter::from(Blocked::new(1_000, 0.01).unwrap());
+        let adding = filter.in_order(3, |_| ());
+        let add = || {
+            let mut new = vec![false; keys.len()];
+            adding.insert_hashes(0, &keys, &mut new, || true)
+        };
+        let outcomes = std::thread::scope(|scope| {
+            let threads = [(); 3].map(|()| scope.spawn(add));
+            threads.map(|thread| thread.join().is_ok())
+        });
+        assert_eq!(outcomes.iter().filter(|added| **added).count(), 1);
     }
 }

@@ -42,12 +42,9 @@ mod sync {
     /// How often a thread looks again before it sleeps.
     pub(crate) const SPINS: u32 = 140;
 
-    pub(crate) fn pause(spin: u32) {
-        match spin {
-            0..128 => std::hint::spin_loop(),
-            // With more threads than cores, another one may have to run first.
-            _ => std::thread::yield_now(),
-        }
+    /// Doesn't yield: on a busy machine, whoever yields comes back after all others, and whoever sleeps is woken.
+    pub(crate) fn pause() {
+        std::hint::spin_loop();
     }
 }
 

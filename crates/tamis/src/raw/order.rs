@@ -48,7 +48,7 @@ impl Order {
 
     /// Waits until every batch before this one has begun.
     pub(crate) fn wait_to_begin(&self, number: u64) {
-        self.wait(number, || self.begin.0.load(Ordering::Acquire) == number);
+        self.wait(number, || self.begin.0.load(Ordering::Acquire) >= number);
     }
 
     /// Between [`wait_to_begin`](Self::wait_to_begin) and [`begin`](Self::begin): waits until every batch before this
@@ -101,11 +101,11 @@ impl Order {
 
     /// A wait is short as a rule, and a system call is not.
     fn wait(&self, number: u64, mut is_over: impl FnMut() -> bool) {
-        for spin in 0..SPINS {
+        for _ in 0..SPINS {
             if is_over() {
                 return;
             }
-            pause(spin);
+            pause();
         }
         let seat = self.seat(number);
         seat.sleepers.fetch_add(1, Ordering::Relaxed);

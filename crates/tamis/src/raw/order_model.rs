@@ -11,7 +11,7 @@ mod sync {
 
     pub(crate) const SPINS: u32 = 1;
 
-    pub(crate) fn pause(_: u32) {}
+    pub(crate) fn pause() {}
 }
 
 use loom::cell::UnsafeCell;
