@@ -2,7 +2,7 @@
 
 import { s } from "./dom.js";
 
-const margin = { left: 58, right: 26, top: 14, bottom: 44 };
+const margin = { left: 72, right: 26, top: 14, bottom: 48 };
 
 /** `xs` and `ys` are the marks, as [value, text]; `across` and `up` are the first and the last value. */
 export function frame(target, { label, xs, across, xTitle, ys, up, yTitle }) {
