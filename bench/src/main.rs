@@ -11,6 +11,7 @@ mod clock;
 mod corpus;
 mod cuckoo;
 mod dedup;
+mod docs;
 mod everywhere;
 mod filters;
 mod formats;
@@ -114,8 +115,8 @@ fn report(mut args: Args) -> Result<(), String> {
     let check = args.flag("--check");
     args.finish()?;
     match check {
-        true => report::check_docs(),
-        false => report::write_docs(),
+        true => docs::check(),
+        false => docs::write(),
     }
 }
 

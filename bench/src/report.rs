@@ -1,6 +1,5 @@
-//! Results of a suite: as JSON, as a table; chart.rs draws them.
+//! Results of a suite: as JSON, and as a table.
 
-use crate::chart;
 use crate::clock::Rounds;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -126,77 +125,14 @@ impl Suite {
         fs::create_dir_all(results()).map_err(|e| e.to_string())?;
         fs::write(&path, json + "\n").map_err(|e| format!("{}: {e}", path.display()))
     }
-
-    /// The suite's part of docs/benchmarks.md.
-    fn section(&self) -> String {
-        let Self {
-            name,
-            title,
-            command,
-            machine,
-            ..
-        } = self;
-        format!(
-            "```\n{command}\n```\nOn: {machine}.\n\n{}\n![{title}: times as multiples of Tamis's](benchmarks-{name}.svg)\n",
-            self.table()
-        )
-    }
 }
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn results() -> PathBuf {
+pub fn results() -> PathBuf {
     root().join("bench/results")
-}
-
-/// Puts every result into its place in docs/benchmarks.md, between
-/// `<!-- NAME -->` and `<!-- /NAME -->`, and draws its chart beside it.
-pub fn write_docs() -> Result<(), String> {
-    for (path, text) in drawn().map_err(|e| e.to_string())? {
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Whether the page and its charts are what the results say.
-pub fn check_docs() -> Result<(), String> {
-    for (path, text) in drawn().map_err(|e| e.to_string())? {
-        if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
-            let path = path.display();
-            return Err(format!(
-                "{path} is not drawn from bench/results: run `report`"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// The page and its charts, and README's: where they lie, and what they say.
-fn drawn() -> Result<Vec<(PathBuf, String)>, Box<dyn std::error::Error>> {
-    let docs = root().join("docs");
-    let page = docs.join("benchmarks.md");
-    let mut text = fs::read_to_string(&page)?;
-    let (mut files, mut suites) = (Vec::new(), Vec::new());
-    for entry in fs::read_dir(results())? {
-        let path = entry?.path();
-        let named = |e| format!("{}: {e}", path.display());
-        let suite: Suite = serde_json::from_slice(&fs::read(&path)?).map_err(named)?;
-        let name = &suite.name;
-        let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-        let at = text.find(&open).map(|at| at + open.len());
-        let (Some(at), Some(end)) = (at, text.find(&close)) else {
-            return Err(format!("docs/benchmarks.md has no {}", open.trim()).into());
-        };
-        text.replace_range(at..end, &suite.section());
-        let chart = docs.join(format!("benchmarks-{name}.svg"));
-        files.push((chart, chart::of_suite(&suite)));
-        suites.push(suite);
-    }
-    files.push((page, text));
-    files.push((docs.join("readme-speed.svg"), chart::of_readme(&suites)?));
-    Ok(files)
 }
 
 /// `Intel Xeon …, 2 cores`: the kind of this machine.
