@@ -48,6 +48,14 @@ fn wrong_answers_a_day_are_said() {
             ],
         ),
         (
+            "-n 10M -p 1e-9 --redis",
+            &["Wrong answers: at most 1 in 10 days, the rate of 1e-9"],
+        ),
+        (
+            "-n 10M -p 1e-12 --grow",
+            &["The promised rate of 1e-12 is at most 1 in 27 years, however"],
+        ),
+        (
             "--kind bloom --bits 16 --hashes 3",
             &["\nwrong a day 16,500,000\n", assumed],
         ),

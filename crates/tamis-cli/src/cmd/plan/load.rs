@@ -28,7 +28,7 @@ impl Load {
     pub(super) fn wrong(self, rate: f64) -> String {
         match self.expected(rate) {
             0.0 => "0".into(),
-            wrong if wrong >= 0.1 => human::expectation(three_digits(wrong)),
+            wrong if wrong >= 0.5 => human::expectation(three_digits(wrong)),
             wrong => {
                 let days = 1.0 / wrong;
                 let (time, unit) = match days / DAYS_OF_A_YEAR {
@@ -38,6 +38,14 @@ impl Load {
                 let time = three_digits(time).round() as u64;
                 format!("1 in {}", human::counted(time, unit))
             }
+        }
+    }
+
+    /// `100 a day`, `1 in 10 days`.
+    fn in_a_sentence(self, rate: f64) -> String {
+        match self.wrong(rate) {
+            rare if rare.starts_with("1 in ") => rare,
+            wrong => wrong + " a day",
         }
     }
 
@@ -53,7 +61,7 @@ impl Load {
             self.questions(),
         )];
         // What a filter promises may be more than what is expected of it.
-        let (most, expected) = (self.wrong(plan.promise()), self.wrong(plan.rate()));
+        let [most, expected] = [plan.promise(), plan.rate()].map(|rate| self.in_a_sentence(rate));
         if most != expected {
             let always = match kind {
                 Kind::Growing => ", however many keys come",
@@ -61,7 +69,7 @@ impl Load {
                 _ => "",
             };
             lines.push(format!(
-                "The promised rate of {} is at most {most} a day{always}.",
+                "The promised rate of {} is at most {most}{always}.",
                 human::rate(plan.promise()),
             ));
         }
@@ -77,8 +85,8 @@ impl Load {
     /// The line for filters in Redis, all of which are made for one rate.
     pub(super) fn in_redis(self, rate: f64) -> String {
         format!(
-            "Wrong answers: at most {} a day, the rate of {} × {}, if each is about a key that was never added.",
-            self.wrong(rate),
+            "Wrong answers: at most {}, the rate of {} × {}, if each is about a key that was never added.",
+            self.in_a_sentence(rate),
             human::rate(rate),
             self.questions(),
         )
