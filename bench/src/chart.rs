@@ -203,7 +203,7 @@ fn by_threads(suite: &Suite) -> Result<Vec<Speed>, String> {
     let exact = suite.peers.iter().zip(times(suite, "dedup --exact > OUT")?);
     let exact = exact
         .filter_map(|(peer, ns)| Some((threads(peer)?, ns)))
-        .last();
+        .next_back();
     bars.extend(exact.map(|(many, ns)| Speed {
         name: format!("tamis dedup --exact, {many} threads"),
         ns: *ns,

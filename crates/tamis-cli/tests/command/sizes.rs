@@ -7,7 +7,7 @@ use serde_json::Value;
 fn printed(bytes: u64) -> String {
     match bytes {
         ..1000 => format!("{bytes} B"),
-        ..9995 => format!("{:.2} kB", bytes as f64 / 1e3),
+        1000..9995 => format!("{:.2} kB", bytes as f64 / 1e3),
         _ => format!("{:.1} kB", bytes as f64 / 1e3),
     }
 }
