@@ -6,14 +6,15 @@ import math
 import subprocess
 import sys
 
-KINDS = {  # colours that also the colour-blind tell apart (Okabe and Ito)
-    "blocked": "#0072b2",
-    "bloom": "#56b4e9",
-    "cuckoo": "#d55e00",
-    "fuse": "#009e73",
-    "ribbon": "#cc79a7",
+KINDS = {  # colours that also the colour-blind tell apart (Okabe and Ito); of a light page and of a dark one
+    "blocked": ("#0072b2", "#4ba3e3"),
+    "bloom": ("#56b4e9", "#9ad4f5"),
+    "cuckoo": ("#d55e00", "#f0883e"),
+    "fuse": ("#009e73", "#2ec798"),
+    "ribbon": ("#cc79a7", "#e5a3c8"),
 }
-LEFT, TOP, WIDTH, HEIGHT = 60, 46, 600, 380
+INK, GRID, GROUND = ("#333", "#e6edf3"), ("#e4e4e4", "#30363d"), ("#fff", "#0d1117")
+LEFT, TOP, WIDTH, HEIGHT = 76, 46, 600, 380
 BITS, DECADES = 44, (1, 8)  # up and across
 KEYS = "10M"
 
@@ -24,6 +25,19 @@ def x(rate):
 
 def y(bits):
     return TOP + HEIGHT - bits / BITS * HEIGHT
+
+
+def style(page):
+    """The colours of a page: 0 is light, 1 dark."""
+    rules = [
+        f".ground {{ fill: {GROUND[page]} }}",
+        f"text {{ fill: {INK[page]} }}",
+        f".grid {{ stroke: {GRID[page]} }}",
+        f"polyline.bound {{ stroke: {INK[page]} }}",
+    ]
+    for kind, colours in KINDS.items():
+        rules += [f"polyline.{kind} {{ stroke: {colours[page]} }}", f"text.{kind} {{ fill: {colours[page]} }}"]
+    return "\n".join(rules)
 
 
 def line(points, style):
@@ -48,25 +62,28 @@ curves["log2(1/p)"] = [(rate, -math.log2(rate)) for rate in (10 ** -DECADES[0], 
 
 out = [
     f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 100} {TOP + HEIGHT + 54}" '
-    'font-family="system-ui, sans-serif" font-size="13" fill="#333">',
+    'font-family="system-ui, sans-serif" font-size="13">',
     "<title>Bits per key by rate of false yes, for each kind of filter</title>",
-    '<rect width="100%" height="100%" fill="#fff"/>',
+    f"<style>\n{style(0)}\n@media (prefers-color-scheme: dark) {{\n{style(1)}\n}}\n</style>",
+    '<rect width="100%" height="100%" class="ground"/>',
     text(LEFT, 24, f"Bits per key, {KEYS} keys", "start", 'font-size="16" font-weight="600"'),
 ]
 for bits in range(0, BITS + 1, 4):
-    out.append(line([(10 ** -DECADES[0], bits), (10 ** -DECADES[1], bits)], 'stroke="#e4e4e4"'))
+    out.append(line([(10 ** -DECADES[0], bits), (10 ** -DECADES[1], bits)], 'class="grid"'))
     out.append(text(LEFT - 8, y(bits) + 4, bits, "end"))
 for decade in range(DECADES[0], DECADES[1] + 1):
-    out.append(line([(10**-decade, 0), (10**-decade, BITS)], 'stroke="#e4e4e4"'))
+    out.append(line([(10**-decade, 0), (10**-decade, BITS)], 'class="grid"'))
     label = {1: "10 %", 2: "1 %", 3: "0.1 %"}.get(decade, f"1e-{decade}")
     out.append(text(x(10**-decade), TOP + HEIGHT + 18, label))
 out.append(text(LEFT + WIDTH / 2, TOP + HEIGHT + 42, "rate of false “yes”"))
+middle = TOP + HEIGHT / 2
+out.append(text(22, middle, "bits per key", more=f'transform="rotate(-90 22 {middle:.0f})"'))
 low = 0.0  # labels must not overlap: from the lowest curve up
 for kind, points in sorted(curves.items(), key=lambda curve: curve[1][-1][1]):
-    colour = KINDS.get(kind, "#333")
+    name = kind if kind in KINDS else "bound"
     dashes = "" if kind in KINDS else ' stroke-dasharray="5 4"'
-    out.append(line(points, f'stroke="{colour}" stroke-width="2"{dashes}'))
+    out.append(line(points, f'class="{name}" stroke-width="2"{dashes}'))
     low = max(points[-1][1], low + 1.7)
-    out.append(text(LEFT + WIDTH + 8, y(low) + 4, kind, "start", f'fill="{colour}" font-weight="600"'))
+    out.append(text(LEFT + WIDTH + 8, y(low) + 4, kind, "start", f'class="{name}" font-weight="600"'))
 out.append("</svg>")
 print("\n".join(out))

@@ -1,8 +1,9 @@
 //! Tamis beside its peers: same machine, same run, same keys.
 //!
 //! One file a suite. A suite prints a table of ratios and writes
-//! `bench/results/SUITE.json`; `report` draws `docs/benchmarks.md` from those.
+//! `bench/results/SUITE.json`; `report` draws `docs/benchmarks.md` and README's picture from those.
 
+mod chart;
 mod child;
 mod clock;
 #[path = "../../crates/tamis-cli/tests/command/grep/corpus.rs"]
@@ -10,6 +11,7 @@ mod clock;
 mod corpus;
 mod cuckoo;
 mod dedup;
+mod docs;
 mod everywhere;
 mod filters;
 mod formats;
@@ -53,7 +55,7 @@ suites:
   serve [--rounds 15] [--connections 500] [--seconds 30]   `tamis serve` beside the library and a bare axum
   everywhere [--only js,java,c,sqlite] [--rounds 3]   one filter asked from other languages, and their peers
   race [--additions 1e9] [--generations 1e4] [--processes 4] [--threads 4] [--rate 1e-6]   many writers of one window: a trial
-  report [--check]                         docs/benchmarks.md from the results
+  report [--check]                         docs/benchmarks.md and docs/readme-speed.svg from the results
 ";
 
 fn main() -> ExitCode {
@@ -113,8 +115,8 @@ fn report(mut args: Args) -> Result<(), String> {
     let check = args.flag("--check");
     args.finish()?;
     match check {
-        true => report::check_docs(),
-        false => report::write_docs(),
+        true => docs::check(),
+        false => docs::write(),
     }
 }
 

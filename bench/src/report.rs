@@ -1,4 +1,4 @@
-//! Results of a suite: as JSON, as a table, as a chart.
+//! Results of a suite: as JSON, and as a table.
 
 use crate::clock::Rounds;
 use serde::{Deserialize, Serialize};
@@ -125,132 +125,14 @@ impl Suite {
         fs::create_dir_all(results()).map_err(|e| e.to_string())?;
         fs::write(&path, json + "\n").map_err(|e| format!("{}: {e}", path.display()))
     }
-
-    /// Horizontal bars of all timed rows, as long as the ratios.
-    fn chart(&self) -> String {
-        const COLOURS: [&str; 5] = ["#d9480f", "#868e96", "#868e96", "#ced4da", "#ced4da"];
-        const BAR: f64 = 16.0;
-        const GAP: f64 = 12.0;
-        const LEFT: f64 = 190.0;
-        const RIGHT: f64 = 90.0;
-        const WIDTH: f64 = 720.0;
-        let timed: Vec<(&Row, &[f64])> = (self.rows.iter())
-            .filter_map(|row| match &row.values {
-                Values::Time { ratio, .. } => Some((row, &ratio[..])),
-                Values::Share(_) | Values::Memory(_) | Values::Microseconds(_) => None,
-            })
-            .collect();
-        let longest = timed
-            .iter()
-            .flat_map(|(_, r)| *r)
-            .fold(1.0, |a, b| b.max(a));
-        let scale = (WIDTH - LEFT - RIGHT) / longest;
-
-        let mut bars = String::new();
-        let mut y = 56.0;
-        for (row, ratios) in timed {
-            let middle = y + BAR * ratios.len() as f64 / 2.0 + 4.0;
-            let label = format!("{}: {}", row.group, row.task);
-            let _ = writeln!(
-                bars,
-                r#"<text x="{}" y="{middle}" text-anchor="end">{label}</text>"#,
-                LEFT - 8.0
-            );
-            let colours = COLOURS.into_iter().chain(std::iter::repeat("#ced4da"));
-            for ((ratio, colour), peer) in ratios.iter().zip(colours).zip(&self.peers) {
-                let width = ratio * scale;
-                let _ = writeln!(
-                    bars,
-                    r#"<rect x="{LEFT}" y="{y}" width="{width:.1}" height="{}" fill="{colour}"/>
-<text x="{:.1}" y="{}" class="small">{ratio:.1} {peer}</text>"#,
-                    BAR - 2.0,
-                    LEFT + width + 4.0,
-                    y + BAR - 5.0,
-                );
-                y += BAR;
-            }
-            y += GAP;
-        }
-        format!(
-            r##"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}" font-family="sans-serif" font-size="13">
-<style>.small {{ font-size: 11px; fill: #495057 }}</style>
-<rect width="100%" height="100%" fill="#fff"/>
-<text x="16" y="24" font-size="15" font-weight="bold">{}</text>
-<text x="16" y="42" class="small">time as a multiple of Tamis's; shorter is faster</text>
-{bars}</svg>
-"##,
-            self.title
-        )
-    }
-
-    /// The suite's part of docs/benchmarks.md.
-    fn section(&self) -> String {
-        let Self {
-            name,
-            title,
-            command,
-            machine,
-            ..
-        } = self;
-        format!(
-            "```\n{command}\n```\nOn: {machine}.\n\n{}\n![{title}: times as multiples of Tamis's](benchmarks-{name}.svg)\n",
-            self.table()
-        )
-    }
 }
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn results() -> PathBuf {
+pub fn results() -> PathBuf {
     root().join("bench/results")
-}
-
-/// Puts every result into its place in docs/benchmarks.md, between
-/// `<!-- NAME -->` and `<!-- /NAME -->`, and draws its chart beside it.
-pub fn write_docs() -> Result<(), String> {
-    for (path, text) in drawn().map_err(|e| e.to_string())? {
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    Ok(())
-}
-
-/// Whether the page and its charts are what the results say.
-pub fn check_docs() -> Result<(), String> {
-    for (path, text) in drawn().map_err(|e| e.to_string())? {
-        if fs::read_to_string(&path).ok().as_ref() != Some(&text) {
-            let path = path.display();
-            return Err(format!(
-                "{path} is not drawn from bench/results: run `report`"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// The page and its charts: where they lie, and what they say.
-fn drawn() -> Result<Vec<(PathBuf, String)>, Box<dyn std::error::Error>> {
-    let docs = root().join("docs");
-    let page = docs.join("benchmarks.md");
-    let mut text = fs::read_to_string(&page)?;
-    let mut files = Vec::new();
-    for entry in fs::read_dir(results())? {
-        let path = entry?.path();
-        let named = |e| format!("{}: {e}", path.display());
-        let suite: Suite = serde_json::from_slice(&fs::read(&path)?).map_err(named)?;
-        let name = &suite.name;
-        let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
-        let at = text.find(&open).map(|at| at + open.len());
-        let (Some(at), Some(end)) = (at, text.find(&close)) else {
-            return Err(format!("docs/benchmarks.md has no {}", open.trim()).into());
-        };
-        text.replace_range(at..end, &suite.section());
-        let chart = docs.join(format!("benchmarks-{name}.svg"));
-        files.push((chart, suite.chart()));
-    }
-    files.push((page, text));
-    Ok(files)
 }
 
 /// `Intel Xeon …, 2 cores`: the kind of this machine.

@@ -17,6 +17,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 use tamis::file::{mode_for_everyone, read_small};
 use tamis::index::FileIndex;
+use tamis::raw::HEADER_LEN;
 use tamis::{AnyFilter, Existing, Hasher, Open, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
@@ -180,6 +181,15 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
         Existing::Keep => filter.save_new(path),
     }
     .map_err(saving(path))
+}
+
+/// How large a filter's file is. Its header counts too: it is most of a small file.
+pub(crate) fn file_bytes(path: &Path, filter_bytes: u64) -> u64 {
+    match fs::metadata(path) {
+        Ok(file) => file.len(),
+        // It may be gone again.
+        Err(_) => HEADER_LEN as u64 + filter_bytes,
+    }
 }
 
 /// Says why a filter could not be put into a file.

@@ -12,7 +12,10 @@ pub struct About {
     /// What a module keeps to itself.
     pub(crate) shape: Option<Shape>,
     pub(crate) hasher: Option<Hasher>,
+    /// Of the filter itself.
     pub(crate) bytes: u64,
+    /// Of the file that holds it, with its header.
+    pub(crate) file_bytes: Option<u64>,
     pub(crate) capacity: u64,
     /// The promised rate.
     pub rate: f64,
@@ -43,6 +46,7 @@ impl About {
             shape: Some(filter.shape()),
             hasher: Some(*filter.hasher()),
             bytes: filter.bytes(),
+            file_bytes: None,
             capacity: filter.capacity(),
             rate: filter.rate(),
             keys: filter.keys(),
@@ -61,6 +65,7 @@ impl About {
     pub fn in_file<B: Body>(path: &std::path::Path, filter: &AnyFilter<B>) -> Self {
         Self {
             sealed: is_sealed(path),
+            file_bytes: std::fs::metadata(path).ok().map(|file| file.len()),
             ..Self::of(filter)
         }
     }
@@ -69,6 +74,7 @@ impl About {
     pub fn in_bytes<B: Body>(file: &[u8], filter: &AnyFilter<B>) -> Self {
         Self {
             sealed: says_sealed(file),
+            file_bytes: Some(file.len() as u64),
             ..Self::of(filter)
         }
     }
@@ -150,6 +156,9 @@ pub fn to_json(about: &About) -> Value {
         "seconds_to_live": about.time_to_live.map(|time| time.as_secs_f64()),
         "shape": about.shape.map(shape_json),
     });
+    if let Some(bytes) = about.file_bytes {
+        all["file_bytes"] = bytes.into();
+    }
     for (name, value) in &about.fields {
         all[name] = value.clone();
     }
@@ -238,7 +247,7 @@ pub fn describe(about: &About) -> String {
     let full = about.best_count() as f64 / about.capacity.max(1) as f64 * 100.0;
     let mut lines = vec![
         ("kind", about.kind.to_string()),
-        ("size", human::size(about.bytes)),
+        ("size", human::size(about.file_bytes.unwrap_or(about.bytes))),
     ];
     if let Some(module) = about.module {
         lines.push(("module", format!("{module} layout")));

@@ -52,6 +52,7 @@ pub fn about(filter: &mut RedisFilter) -> Result<About, Error> {
         shape: filter.shape(),
         hasher: filter.hasher().copied(),
         bytes: filter.bytes(),
+        file_bytes: None,
         capacity: filter.capacity(),
         rate: filter.rate(),
         keys,

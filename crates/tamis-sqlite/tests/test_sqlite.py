@@ -324,6 +324,8 @@ def test_info(db, made, tamis):
     path = made("seen.tamis", ["apple", "pear"])
     told = json.loads(tamis("info", "--json", path))
     assert json.loads(db.one("SELECT tamis_info(?)", path)) == told
+    # Of a blob there is no file to describe.
+    assert told.pop("file_bytes") == pathlib.Path(path).stat().st_size
     assert json.loads(db.one("SELECT tamis_info(?)", pathlib.Path(path).read_bytes())) == {**told, "sealed": None}
     assert db.one("SELECT tamis_info(NULL)") is None
     db.fails("none.tamis", "SELECT tamis_info('none.tamis')")

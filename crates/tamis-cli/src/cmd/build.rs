@@ -3,7 +3,7 @@ use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::foreign::make::{self, Distinct};
 use crate::foreign::{self, Encoding};
-use crate::location::save;
+use crate::location::{file_bytes, save};
 use crate::present::{self, Written};
 use crate::stream::{Halt, InputArgs, Pass, Report, Run};
 use crate::{Exit, human, output};
@@ -377,8 +377,15 @@ fn find(input: &Run, hasher: &Hasher, wanted: Hash) -> Result<String> {
 
 fn summarise(path: &Path, filter: &AnyFilter, records: u64) {
     let keys = filter.keys().get();
+    let bits_per_key = match keys {
+        0 => String::new(),
+        keys => format!(
+            " ({:.2} bits a key)",
+            filter.bytes() as f64 * 8.0 / keys as f64
+        ),
+    };
     say!(
-        "{}: {} of {}{} at a rate of {}, {} ({:.2} bits a key)",
+        "{}: {} of {}{} at a rate of {}, {}{bits_per_key}",
         path.display(),
         filter.kind(),
         human::counted(keys, "key"),
@@ -387,8 +394,7 @@ fn summarise(path: &Path, filter: &AnyFilter, records: u64) {
             more => format!(" ({})", repeats(more)),
         },
         human::rate(filter.rate_now()),
-        human::size(filter.bytes()),
-        filter.bytes() as f64 * 8.0 / keys.max(1) as f64,
+        human::size(file_bytes(path, filter.bytes())),
     );
 }
 

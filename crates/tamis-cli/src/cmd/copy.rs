@@ -1,7 +1,7 @@
 use crate::apart::{Apart, Role};
 use crate::bitmap;
 use crate::foreign::{self, ForeignArgs, Opened};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, warn_of};
+use crate::location::{KeyFile, Place, RedisArgs, file_bytes, in_redis, warn_of};
 use crate::present::{self, Written};
 use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
@@ -216,6 +216,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             options
         })
     })?;
-    say!("{}: {}", args.to, human::size(filter.bytes()));
+    let bytes = match &args.to {
+        Place::File(path) => file_bytes(path, filter.bytes()),
+        Place::Redis(_) => filter.bytes(),
+    };
+    say!("{}: {}", args.to, human::size(bytes));
     Ok(Exit::Done)
 }

@@ -1,7 +1,8 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
 use crate::location::{
-    KeyFile, Place, RedisArgs, in_redis, saving, warn_if_public, warn_of, warn_of_secret,
+    KeyFile, Place, RedisArgs, file_bytes, in_redis, saving, warn_if_public, warn_of,
+    warn_of_secret,
 };
 use crate::present::{self, Written};
 use crate::stream::RuleArgs;
@@ -399,7 +400,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);
-    let (plan, bytes) = match &args.filter {
+    let (plan, bytes, bits_per_key) = match &args.filter {
         Place::File(path) => {
             let plan = args.shape.plan()?;
             match present::check(path, args.force, Written::Filter)? {
@@ -407,7 +408,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 Existing::Keep => AnyFilter::create(path, &plan, hasher),
             }
             .map_err(|error| unmade(path, &plan, error))?;
-            (plan, None)
+            (plan, file_bytes(path, plan.bytes()), plan.bits_per_key())
         }
         Place::Redis(at) => {
             let mut options = args.redis.options(&KeyFile::default())?;
@@ -435,7 +436,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 filter.expire_in(time).map_err(in_redis(at))?;
             }
             let own = filter.module_layout().is_some() || plan.kind() == Kind::Window;
-            (plan, own.then(|| filter.bytes()))
+            if own {
+                let bytes = filter.bytes();
+                (plan, bytes, bytes as f64 * 8.0 / plan.keys() as f64)
+            } else {
+                (plan, plan.bytes(), plan.bits_per_key())
+            }
         }
     };
     let keys = match plan.shape() {
@@ -443,15 +449,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         _ => None,
     };
     say!(
-        "{}: {} for {} at a rate of {}, {} ({:.2} bits a key)",
+        "{}: {} for {} at a rate of {}, {} ({bits_per_key:.2} bits a key)",
         args.filter,
         plan.kind(),
         keys.unwrap_or_else(|| human::counted(plan.keys(), "key")),
         human::rate(plan.promise()),
-        human::size(bytes.unwrap_or(plan.bytes())),
-        bytes.map_or(plan.bits_per_key(), |bytes| {
-            bytes as f64 * 8.0 / plan.keys() as f64
-        }),
+        human::size(bytes),
     );
     warn_if_hopeless(&plan);
     Ok(Exit::Done)

@@ -3,13 +3,16 @@ use crate::cmd::create::{BloomArgs, parse_kind, plan_window};
 use crate::window::WindowArgs;
 use crate::{Exit, human, output};
 use anyhow::{Error, Result, bail};
-use serde_json::json;
+use load::Load;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use tamis::plan::classic;
 use tamis::raw::Shape;
 use tamis::{Kind, Plan};
 use tamis_report::server::Ways;
 use tamis_report::window;
+
+mod load;
 
 /// Show what a filter would cost, before you create it
 ///
@@ -31,6 +34,7 @@ Examples:
   tamis plan -n 10M --finished        for a list that never changes
   tamis plan -n 10M --delete          which kind, if keys must be removed?
   tamis plan -n 10M --grow            which kind, if 10M is only a guess?
+  tamis plan -n 10M --per-day 100M    how many wrong answers a day?
   tamis plan -n 10M -p 1e-6 --redis   what does it take in a Redis server?
   tamis plan -n 10M --within 24h      what does it take to remember a day?
   tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
@@ -60,6 +64,14 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     need: NeedArgs,
+
+    /// How many questions come in a day, e.g. 100M: says how many of them get a wrong answer
+    ///
+    /// A wrong answer is a "yes" about a key that was never added. All questions
+    /// are taken to be about such keys, so this is the worst case: questions
+    /// about keys that were added are never answered wrongly.
+    #[arg(long, value_name = "N", value_parser = Load::parse, allow_negative_numbers = true, conflicts_with = "table")]
+    per_day: Option<Load>,
 
     /// In Redis: what it takes there, each way to have it, and what a new key costs
     #[arg(long, requires = "keys", conflicts_with_all = ["size", "NeedArgs"])]
@@ -104,7 +116,7 @@ impl NeedArgs {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Some(plan) = args.bloom.plan(args.kind, args.keys, args.size)? {
-        output::print(&textbook(&plan, args.json))?;
+        output::print(&textbook(&plan, args.per_day, args.json))?;
         return Ok(Exit::Done);
     }
     if let Some(plan) = plan_window(&args.window, args.kind, args.keys, args.rate, args.size)? {
@@ -113,7 +125,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 "--within, --quiet and --last are for a window in a file, not for --redis or --table"
             );
         }
-        output::print(&of_window(&plan, args.json))?;
+        output::print(&of_window(&plan, args.per_day, args.json))?;
         return Ok(Exit::Done);
     }
     if args.kind.is_some() {
@@ -124,6 +136,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         (_, true) => in_redis(
             args.keys.unwrap_or(0),
             args.rate.unwrap_or(advice::USUAL_RATE),
+            args.per_day,
             args.json,
         )?,
         _ => {
@@ -132,9 +145,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             let advice = Question { given, need }.answer().map_err(Error::msg)?;
             if args.json {
                 let rows = [advice.json(), advice.left_out_json()].concat();
-                format!("{:#}\n", json!(rows))
+                printed(rows, args.per_day)
             } else {
-                describe(&advice)
+                describe(&advice, need, args.per_day)
             }
         }
     };
@@ -149,25 +162,48 @@ fn given(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Result<Give
     }
 }
 
-fn describe(advice: &Advice) -> String {
+/// Rows for programs.
+fn printed(mut rows: Vec<Value>, load: Option<Load>) -> String {
+    if let Some(load) = load {
+        rows.iter_mut().for_each(|row| load.add_to(row));
+    }
+    format!("{:#}\n", json!(rows))
+}
+
+fn describe(advice: &Advice, need: Need, load: Option<Load>) -> String {
+    // A column of its own, only where it is asked for.
+    let wrong = |text: &dyn Fn(Load) -> String| match load {
+        Some(load) => format!("{:>14}  ", text(load)),
+        None => String::new(),
+    };
     let mut out = String::new();
     let mut line = |text: String| {
         out.push_str(text.trim_end());
         out.push('\n');
     };
     line(format!(
-        "{:<9} {:>14} {:>9} {:>9}  {:>12}  {:<9} {:>13}  {:>10}  {}",
-        "kind", "keys", "size", "bits/key", "cache misses", "rate", "bits (m)", "hashes (k)", "for"
+        "{:<9} {:>14} {:>9} {:>9}  {:>12}  {:<9} {}{:>13}  {:>10}  {}",
+        "kind",
+        "keys",
+        "size",
+        "bits/key",
+        "cache misses",
+        "rate",
+        wrong(&|_| "wrong a day".into()),
+        "bits (m)",
+        "hashes (k)",
+        "for"
     ));
     for plan in advice.plans() {
         line(format!(
-            "{:<9} {:>14} {:>9} {:>9.2}  {:>12}  {:<9} {:>13}  {:>10}  {}",
+            "{:<9} {:>14} {:>9} {:>9.2}  {:>12}  {:<9} {}{:>13}  {:>10}  {}",
             plan.kind().name(),
             human::count(plan.keys()),
             human::size(plan.bytes()),
             plan.bits_per_key(),
             advice::cache_misses(plan),
             human::rate(plan.rate()),
+            wrong(&|load| load.wrong(plan.rate())),
             human::count(advice::bits(plan)),
             advice::hashes(plan),
             advice::purpose(plan.kind()),
@@ -177,12 +213,15 @@ fn describe(advice: &Advice) -> String {
         line(format!("{:<9} {why}", kind.name()));
     }
     line(String::new());
-    advice.lines().into_iter().for_each(line);
+    advice.lines().into_iter().for_each(&mut line);
+    if let Some(load) = load {
+        load.lines(advice.pick(), need).into_iter().for_each(line);
+    }
     out
 }
 
 /// Every way to have such a filter in Redis, and what it takes there.
-fn in_redis(keys: u64, rate: f64, as_json: bool) -> Result<String> {
+fn in_redis(keys: u64, rate: f64, load: Option<Load>, as_json: bool) -> Result<String> {
     let ways = Ways::new(keys, rate);
     if ways.rows.is_empty() {
         let reasons = ways.left_out.iter().map(|(_, why)| why.as_str());
@@ -190,7 +229,7 @@ fn in_redis(keys: u64, rate: f64, as_json: bool) -> Result<String> {
     }
     if as_json {
         let rows = [ways.json(), ways.left_out_json()].concat();
-        return Ok(format!("{:#}\n", json!(rows)));
+        return Ok(printed(rows, load));
     }
     let mut out = format!(
         "{:<10} {:<8} {:>8}  {:>16} {:>9}  {:>10}  {:>11}  {:>13}  {:>9}\n",
@@ -234,6 +273,9 @@ fn in_redis(keys: u64, rate: f64, as_json: bool) -> Result<String> {
          Times are of a new key in a batch, as multiples of SADD's, roughly. The AOF bytes go to each\n\
          replica, too. A growing filter's keys are also looked for in its older layers.\n",
     );
+    if let Some(load) = load {
+        let _ = writeln!(out, "{}", load.in_redis(rate));
+    }
     Ok(out)
 }
 
@@ -276,7 +318,7 @@ fn table(as_json: bool) -> String {
 }
 
 /// A textbook filter of given numbers.
-fn textbook(plan: &Plan, as_json: bool) -> String {
+fn textbook(plan: &Plan, load: Option<Load>, as_json: bool) -> String {
     if as_json {
         let row = json!({
             "kind": plan.kind().name(),
@@ -287,7 +329,7 @@ fn textbook(plan: &Plan, as_json: bool) -> String {
             "bits_per_key": plan.bits_per_key(),
             "hashes": plan.hashes(),
         });
-        return format!("{:#}\n", json!([row]));
+        return printed(vec![row], load);
     }
     let line = |name: &str, value: String| format!("{name:<14} {value}\n");
     line("bits (m)", human::count(advice::bits(plan)))
@@ -296,10 +338,21 @@ fn textbook(plan: &Plan, as_json: bool) -> String {
         + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
         + &line("rate", human::rate(plan.rate()))
         + &line("size", human::size(plan.bytes()))
+        + &at_load(plan, load)
+}
+
+/// The lines about a load, below those of a single plan.
+fn at_load(plan: &Plan, load: Option<Load>) -> String {
+    let Some(load) = load else {
+        return String::new();
+    };
+    let wrong = load.wrong(plan.rate());
+    let lines = load.lines(plan, Need::Nothing).join("\n");
+    format!("{:<14} {wrong}\n\n{lines}\n", "wrong a day")
 }
 
 /// What a window takes.
-fn of_window(plan: &Plan, as_json: bool) -> String {
+fn of_window(plan: &Plan, load: Option<Load>, as_json: bool) -> String {
     let Shape::Window(shape) = plan.shape() else {
         return String::new();
     };
@@ -315,7 +368,7 @@ fn of_window(plan: &Plan, as_json: bool) -> String {
         ] {
             row[name] = value;
         }
-        return format!("{:#}\n", json!([row]));
+        return printed(vec![row], load);
     }
     let line = |name: &str, value: String| format!("{name:<14} {value}\n");
     line("remembers", window::describe(&options))
@@ -324,6 +377,7 @@ fn of_window(plan: &Plan, as_json: bool) -> String {
         + &line("bits/key (m/n)", format!("{:.2}", plan.bits_per_key()))
         + &line("rate", human::rate(plan.rate()))
         + &line("size", human::size(plan.bytes()))
+        + &at_load(plan, load)
 }
 
 /// Three digits, as the published tables have them.

@@ -55,12 +55,15 @@ pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<
 /// One line about a new filter.
 pub(crate) fn summary(path: &Path, filter: &Foreign<'_>, keys: u64, bytes: usize) -> String {
     format!(
-        "{}: {} for {}, {} ({:.2} bits a key)",
+        "{}: {} for {}, {}{}",
         path.display(),
         filter.format(),
         human::counted(keys, "key"),
         human::size(bytes as u64),
-        bytes as f64 * 8.0 / keys.max(1) as f64,
+        match keys {
+            0 => String::new(),
+            keys => format!(" ({:.2} bits a key)", bytes as f64 * 8.0 / keys as f64),
+        },
     )
 }
 

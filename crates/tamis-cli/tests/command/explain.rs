@@ -170,7 +170,10 @@ fn numbers_of_a_textbook_filter_are_checked() {
         assert!(dir.list().is_empty(), "{options}");
     }
     for (options, expected) in [
-        ("--size 2 --hashes 3", "for 4 keys at a rate of 0.165, 64 B"),
+        (
+            "--size 2 --hashes 3",
+            "for 4 keys at a rate of 0.165, 192 B",
+        ),
         ("--size 1MB --hashes 7", "at a rate of 0.00781, 1.00 MB"),
         ("--bits 16 -n 4", "at a rate of 0.165"),
         // Far too few, and far too many: true, and said.

@@ -28,6 +28,8 @@ mod installing;
 mod key_rules;
 #[cfg(unix)]
 mod outputs;
+mod plan;
 mod refusals;
 mod secrets;
+mod sizes;
 mod windows;

@@ -293,6 +293,21 @@ def window(page, width, scheme):
     page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})  # fmt: skip
 
 
+def covered(page):
+    """Titles of axes that lie on the numbers of the axis."""
+    return page.script("""
+        const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+        return [...document.querySelectorAll("svg")].flatMap((svg) => [...svg.querySelectorAll(".axis")].filter((title) =>
+            [...svg.querySelectorAll(".tick")].some((tick) => over(title.getBoundingClientRect(), tick.getBoundingClientRect()))).map((title) => title.textContent));""")  # fmt: skip
+
+
+def wrapped(page):
+    """Buttons in tables whose word is broken."""
+    return page.script("""
+        const lines = (button) => { const range = document.createRange(); range.selectNodeContents(button); return range.getClientRects().length; };
+        return [...document.querySelectorAll("td button")].filter((button) => lines(button) > 1).map((button) => button.textContent);""")
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("state", STATES)
@@ -308,6 +323,7 @@ def test_it_fits_and_is_drawn(page, served, state, width, language):
             page.settles(tab)
         # Nothing is wider than the screen.
         assert page.script("return document.documentElement.scrollWidth") <= width
+        assert covered(page) == []
         ground = page.script("return getComputedStyle(document.documentElement).backgroundColor")
         assert (sum(map(int, ground[4:-1].split(","))) < 200) == (scheme == "dark"), ground
         is_drawn = os.environ.get("TAMIS_PAGE_PICTURES") and (state, width, language) in DRAWN
@@ -335,12 +351,13 @@ def test_an_audit_of_accessibility_finds_nothing(page, state, width, language):
 
 
 def draw(page, width, picture, asks=True):
-    """`TAMIS_PAGE_PICTURES=1` draws the pictures anew; needs `pip install pillow`."""
+    """`TAMIS_PAGE_PICTURES=1` draws the pictures anew; needs `pip install pillow` and a font for Chinese."""
     import base64
     import io
 
     from PIL import Image
 
+    assert subprocess.run(["fc-list", ":lang=zh"], capture_output=True).stdout, "install fonts-wqy-microhei: without it, Chinese is drawn as boxes"
     if asks and page.all("#check-keys"):
         visible = page.one("#check-keys").is_displayed()
         if visible:

@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 from conftest import ROOT, TAMIS, Page, tamis
 from selenium.webdriver.common.keys import Keys
-from test_filters import AXE, DIGEST, DRAWN, PICTURES, WIDTHS, check, digest_of_page, draw, fact, picture_of, window
+from test_filters import AXE, DIGEST, DRAWN, PICTURES, WIDTHS, check, digest_of_page, draw, fact, picture_of, window, wrapped
 
 GOLDEN = ROOT / "crates/tamis/tests/golden"
 ANSWERS = json.loads((GOLDEN / "answers.json").read_text())
@@ -423,6 +423,7 @@ def test_a_dropped_file_is_drawn(page, width, tmp_path):
         page.press("#check-answers button")
         page.wait(lambda: "maybe: " in page.text("#check-explained"), "the explanation")
         assert page.script("return document.documentElement.scrollWidth") <= width
+        assert len(page.all("#check-answers td button")) == 2 and wrapped(page) == []
         if os.environ.get("TAMIS_PAGE_PICTURES"):
             draw(page, width, picture_of("dropped", width, "en"), False)
     finally:

@@ -3,7 +3,7 @@
 import { count, h, onWidth, put, rate, s, short } from "./dom.js";
 import { t } from "./texts.js";
 
-const margin = { left: 58, right: 16, top: 14, bottom: 44 };
+const margin = { left: 72, right: 16, top: 14, bottom: 48 };
 
 export function curve(root) {
   const drawing = h("div", { class: "drawing" });

@@ -125,7 +125,7 @@ export default {
   "play.cuckoo": "Cuckoo",
   "play.cuckoo.about": "A fingerprint of the key is stored in one of two places, each of a few neighbouring slots. Where both are taken, it kicks out another, which moves to its own second place, and so on.",
   "play.shape.bits": "Bits",
-  "play.shape.hashes": "Bits of a key",
+  "play.shape.hashes": "Hashes (k)",
   "play.shape.lines": "Lines",
   "play.shape.bits_in_line": "Bits in a line",
   "play.shape.counters_in_line": "Counters in a line",

@@ -134,7 +134,7 @@ function draw() {
     ...(filter.window ? windowFacts(filter.window) : [["fill", known(filter.lines?.fill, percent), filter.lines?.fill]]),
     ["rate_now", known(filter.rate_now, (r) => rate(r, least))],
     ["rate", known(filter.rate, (r) => rate(r, least))],
-    ["bytes", known(filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
+    ["bytes", known(filter.file_bytes ?? filter.bytes, (n) => `${short(n).replace(/(?=[A-Za-z]|$)/, " ")}B`)],
     ...(isDropped ? [
       ["hash", known(filter.hash, String)],
       ["keys_are", filter.keys_are],

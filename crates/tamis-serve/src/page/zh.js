@@ -125,7 +125,7 @@ export default {
   "play.cuckoo": "布谷鸟",
   "play.cuckoo.about": "只存键的指纹，放在两个位置之一，每个位置是几个相邻的槽。两处都满时，就踢走一个，被踢走的搬到它自己的另一个位置，依此类推。",
   "play.shape.bits": "位数",
-  "play.shape.hashes": "每键的位",
+  "play.shape.hashes": "哈希个数（k）",
   "play.shape.lines": "行数",
   "play.shape.bits_in_line": "每行的位",
   "play.shape.counters_in_line": "每行计数器",

@@ -1,0 +1,154 @@
+//! `tamis plan --per-day`: what a rate means for those who wait for answers.
+
+use crate::common::{Sandbox, keys};
+use serde_json::Value;
+
+/// The number stands where people look for it, with the assumption, for every kind that can be planned.
+#[test]
+fn wrong_answers_a_day_are_said() {
+    let dir = Sandbox::new();
+    let assumed = "Wrong a day: rate × 100,000,000 questions, if each is about a key that was never added; other";
+    for (line, said) in [
+        (
+            "-n 10M -p 0.001",
+            &["\nblocked ", " 0.001 100,000 ", assumed][..],
+        ),
+        ("-n 10M -p 0.001", &["\nfuse ", " 9.77e-4 97,700 "]),
+        // What is promised may be more than what is expected.
+        (
+            "-n 10M -p 0.001 --grow",
+            &[
+                " 6.89e-4 68,900 ",
+                "The promised rate of 0.001 is at most 100,000 a day, however many keys come.",
+            ],
+        ),
+        (
+            "-n 10M -p 0.001 --finished",
+            &[
+                assumed,
+                "Keys on the list of `tamis build --allow` are never",
+            ],
+        ),
+        // Of a size follows the rate, and of that the number.
+        ("-n 10M --size 16MiB", &[" 0.00235 235,000 "]),
+        ("-n 10M -p 1e-9", &[" 1e-9 1 in 10 days "]),
+        ("-n 10M -p 1e-12", &[" 1e-12 1 in 27 years "]),
+        (
+            "-n 10M -p 0.001 --within 24h",
+            &[
+                "\nwrong a day 35,0",
+                "about a key that the window doesn't remember; other",
+                "is at most 100,000 a day, however keys come.",
+            ],
+        ),
+        (
+            "-n 10M -p 1e-6 --redis",
+            &[
+                "Wrong answers: at most 100 a day, the rate of 1e-6 × 100,000,000 questions, if each",
+            ],
+        ),
+        (
+            "-n 10M -p 1e-9 --redis",
+            &["Wrong answers: at most 1 in 10 days, the rate of 1e-9"],
+        ),
+        (
+            "-n 10M -p 1e-12 --grow",
+            &["The promised rate of 1e-12 is at most 1 in 27 years, however"],
+        ),
+        (
+            "--kind bloom --bits 16 --hashes 3",
+            &["\nwrong a day 16,500,000\n", assumed],
+        ),
+    ] {
+        let ran = dir.ok(&format!("plan {line} --per-day 100M"));
+        // However wide the columns are.
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text: String = ran.text().lines().map(|line| words(line) + "\n").collect();
+        for part in said {
+            assert!(text.contains(part), "{line}: no {part:?} in\n{text}");
+        }
+        // The assumption is one line, and stands once.
+        let lines = text.lines().filter(|line| line.starts_with("Wrong a"));
+        assert_eq!(lines.count(), 1, "{line}: {text}");
+        let without = dir.ok(&format!("plan {line}"));
+        assert!(!without.text().to_lowercase().contains("wrong a"), "{line}");
+    }
+    assert!(dir.ok("plan --help").text().contains("--per-day 100M"));
+}
+
+#[test]
+fn programs_get_the_number_of_each_row() {
+    let dir = Sandbox::new();
+    for line in [
+        "-n 1M -p 1e-9",
+        "-n 1M --size 1MB",
+        "-p 0.01 --size 1MB --delete",
+        "-n 1M --grow",
+        "-n 1M --finished",
+        "--last 1M",
+        "-n 1M -p 1e-12 --redis",
+        "-n 1M --kind bloom --hashes 7 --bits 10M",
+    ] {
+        let rows = |more: &str| -> Vec<Value> {
+            let ran = dir.ok(&format!("plan {line} --json {more}"));
+            serde_json::from_slice(&ran.out).unwrap()
+        };
+        let asked = rows("--per-day 2M");
+        assert!(!asked.is_empty(), "{line}");
+        for row in &asked {
+            let ratio = row["rate"].as_f64().map(|rate| {
+                let wrong = row["wrong_per_day"].as_f64().unwrap_or(0.0);
+                wrong / (rate * 2e6)
+            });
+            let is_right = ratio.is_none_or(|ratio| (ratio - 1.0).abs() < 1e-9);
+            assert!(is_right, "{line}: {row}");
+            assert_eq!(ratio.is_none(), row["left_out"].is_string(), "{row}");
+        }
+        assert!(rows("").iter().all(|row| row["wrong_per_day"].is_null()));
+    }
+}
+
+#[test]
+fn a_load_is_a_number_of_questions() {
+    let dir = Sandbox::new();
+    for (line, expected) in [
+        ("-n 10 --per-day 0", "at least 1 question a day, got 0"),
+        ("-n 10 --per-day -3", "got -3"),
+        ("-n 10 --per-day 5X", "(units K, M, G, T), got '5X'"),
+        ("--table --per-day 5", "cannot be used with"),
+        ("--per-day 5", "say how many keys"),
+    ] {
+        let ran = dir.run(&format!("plan {line}"));
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(ran.err.contains(expected), "{line}: {}", ran.err);
+    }
+}
+
+/// A day's questions to a real filter.
+#[test]
+fn a_day_is_as_planned() {
+    let dir = Sandbox::new();
+    dir.write("known", keys(0..5_000));
+    dir.write("strangers", keys(10_000..210_000));
+    let planned: Vec<Value> =
+        serde_json::from_slice(&dir.ok("plan -n 5000 -p 0.01 --per-day 200k --json").out).unwrap();
+    for kind in ["blocked", "bloom", "cuckoo", "fuse"] {
+        let row = planned.iter().find(|row| row["kind"] == kind).unwrap();
+        let expected = row["wrong_per_day"].as_f64().unwrap();
+        if kind == "fuse" {
+            dir.ok("build -q fuse.tamis known -p 0.01");
+        } else {
+            dir.ok(&format!(
+                "create {kind}.tamis -n 5000 -p 0.01 --kind {kind}"
+            ));
+            dir.ok(&format!("add -q {kind}.tamis known"));
+        }
+        let wrong = dir.run(&format!("check -c {kind}.tamis strangers"));
+        let wrong: f64 = wrong.text().trim().parse().unwrap();
+        // A filter's own rate is off by a few per cent, and chance adds to that.
+        assert!(
+            (0.85..1.15).contains(&(wrong / expected)),
+            "{kind}: {wrong} instead of {expected}"
+        );
+    }
+}
