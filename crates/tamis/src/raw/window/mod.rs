@@ -302,7 +302,7 @@ impl<W: Word> Batch for AskOne<'_, W> {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn run(self, isa: Isa) {
         let (asked, _) = self.shape.asked(&self.cells, self.at);
-        let newest = *self.shape.newest_table();
+        let newest = self.shape.newest_table();
         *self.found = newest.contains(isa, &self.cells, &newest.spot_of(self.hash), &asked);
         if self.shape.table_count() > 1 && !*self.found {
             let older = (self.shape).live_tables(&self.cells, asked.oldest, newest.ring);
