@@ -16,9 +16,13 @@ pub(crate) struct Lanes {
     /// The bit above that, of each slot.
     pub(super) flags: u64,
     /// The bit of keys that lie in their second bin, of each slot.
-    seconds: u64,
+    pub(super) seconds: u64,
     /// How many fingerprints there are.
     pub(super) prints: u64,
+    /// The bits of the first slot.
+    slot: u64,
+    /// What stamps are taken modulo, less one.
+    stamps: u64,
 }
 
 /// A slot: its word, what that word holds, and how far it lies from its right.
@@ -47,6 +51,8 @@ impl Lanes {
             flags: ones << low,
             seconds: ones << (low - 1),
             prints: (1 << (low - 1)) - 1,
+            slot: !0 >> (64 - width),
+            stamps: (1 << stamp_bits) - 1,
         }
     }
 
@@ -93,9 +99,9 @@ impl Lanes {
     /// Which slots have the value that the other word has there.
     #[inline(always)]
     pub(crate) const fn like(&self, word: u64, other: u64) -> u64 {
-        // The sum reaches the stamp's lowest bit unless the values' difference is zero.
+        // The bit above a value stays unless something is taken from it.
         let difference = (word ^ other) & self.lows;
-        !(difference + self.lows) & self.flags
+        (self.flags - difference) & self.flags
     }
 
     /// How far the first of these slots lies from the right of the word.
@@ -112,10 +118,9 @@ impl Lanes {
     /// A word whose slot there is replaced.
     #[inline(always)]
     pub(crate) const fn with(&self, word: u64, shift: u32, value: u64, generation: i64) -> u64 {
-        let mask = (!0 >> (64 - self.width)) << shift;
-        let stamp = generation.cast_unsigned() << self.low;
-        let slot = (stamp | value) & (!0 >> (64 - self.width));
-        word & !mask | slot << shift
+        let slot = (generation.cast_unsigned() << self.low | value) << shift;
+        let mask = self.slot << shift;
+        word & !mask | slot & mask
     }
 
     /// A slot's value.
@@ -135,30 +140,34 @@ impl Lanes {
     /// A slot's generation. On a page of this epoch, all of them are at most that old.
     #[inline(always)]
     pub(crate) const fn generation(&self, word: u64, shift: u32, epoch: i64) -> i64 {
-        let stamp = (word >> shift >> self.low).cast_signed();
-        epoch - (epoch.wrapping_sub(stamp) & ((1 << (self.width - self.low)) - 1))
+        epoch - self.age(word >> shift >> self.low, epoch)
+    }
+
+    /// How many generations before this epoch the stamp is from that ends a word.
+    #[inline(always)]
+    pub(super) const fn age(&self, stamp: u64, epoch: i64) -> i64 {
+        (epoch.cast_unsigned().wrapping_sub(stamp) & self.stamps).cast_signed()
     }
 
     /// The word without slots of generations before this one, on a page of this epoch.
     #[inline(always)]
     pub(crate) const fn without(&self, word: u64, before: i64, epoch: i64) -> u64 {
         let bits = self.width - self.low;
-        let round = 1u64 << bits;
         // The generations that are kept are at most this old.
-        let oldest = epoch - before;
-        if oldest < 0 {
+        if epoch < before {
             return 0;
         }
-        let oldest = if oldest as u64 >= round {
-            round - 1
+        let oldest = (epoch - before).cast_unsigned();
+        let oldest = if oldest > self.stamps {
+            self.stamps
         } else {
-            oldest as u64
+            oldest
         };
         // How old each slot is, and a bit above that for those which are older.
-        let stamps = word >> self.low & self.all(round - 1);
-        let now = epoch.cast_unsigned() & (round - 1);
-        let ages = (self.all(now + round) - stamps) & self.all(round - 1);
-        let older = (ages + self.all(round - 1 - oldest)) >> bits & self.ones;
+        let stamps = word >> self.low & self.all(self.stamps);
+        let now = epoch.cast_unsigned() & self.stamps;
+        let ages = (self.all(now + self.stamps + 1) - stamps) & self.all(self.stamps);
+        let older = (ages + self.all(self.stamps - oldest)) >> bits & self.ones;
         // All bits of these slots, without a product, which vectors don't have.
         word & !(older << (self.width - 1) << 1).wrapping_sub(older)
     }

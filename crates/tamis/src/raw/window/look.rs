@@ -6,25 +6,29 @@ use crate::raw::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::raw::isa::Level;
 
-/// What the words of a key's bins hold, a bit for each: from bit 0 those of the home bin that have
-/// the key and from bit 8 those of the second, from bit 16 those of the home bin that have an empty
-/// slot and from bit 24 those of the second.
-pub(super) type Look = u32;
-
-/// The bits of words that have the key.
-pub(super) const HAVING: Look = 0xFFFF;
-
-impl Spot {
-    /// The word of a bit: where it is, and whether in the home bin (0) or in the second one (1).
-    #[inline(always)]
-    pub(super) fn word(&self, bit: u32) -> (usize, usize) {
-        let nth = (bit / 8 % 2) as usize;
-        (self.firsts[nth] + (bit % 8) as usize, nth)
-    }
+/// What the words of a key's bins hold, a bit for each, those of the home bin first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Look {
+    /// They have the key.
+    pub(super) having: u32,
+    /// They have an empty slot.
+    pub(super) empty: u32,
 }
 
 impl Table {
-    /// Looks for a key, whose spot is one of this table, and if `EMPTY` for empty slots.
+    /// The word of a bit: where it is, and whether in the home bin (0) or in the second one (1).
+    #[inline(always)]
+    pub(super) fn word(&self, spot: &Spot, bit: u32) -> (usize, usize) {
+        // Not a comparison, which would become a branch that nobody could predict.
+        let nth = (bit >> self.bin_words.trailing_zeros()) as usize % 2;
+        (
+            spot.firsts[nth] + (bit as usize & (self.bin_words - 1)),
+            nth,
+        )
+    }
+
+    /// Looks for a key, whose spot is one of this table, and if `EMPTY` for empty slots, of which
+    /// nothing is known otherwise.
     #[cfg(not(target_arch = "wasm32"))]
     #[inline(always)]
     pub(super) fn look<C: Cells, const EMPTY: bool>(
@@ -34,8 +38,8 @@ impl Table {
         spot: &Spot,
     ) -> Look {
         match self.bin_words {
-            2 => self.look_at::<C, EMPTY, 2>(isa, cells, spot),
             4 => self.look_at::<C, EMPTY, 4>(isa, cells, spot),
+            2 => self.look_at::<C, EMPTY, 2>(isa, cells, spot),
             _ => self.look_at::<C, EMPTY, 8>(isa, cells, spot),
         }
     }
@@ -43,16 +47,16 @@ impl Table {
     /// The same for bins of any size, once: what is downloaded is to be small.
     #[cfg(target_arch = "wasm32")]
     pub(super) fn look<C: Cells, const EMPTY: bool>(&self, _: Isa, cells: &C, spot: &Spot) -> Look {
-        let mut look = 0;
+        let mut look = Look::default();
         for (nth, first) in spot.firsts.into_iter().enumerate() {
             cells.then();
             let all = self.all_in(spot, nth);
             for i in 0..self.bin_words {
                 let word = cells.load(first + i);
-                let bit = 8 * nth + i;
-                look |= u32::from(self.lanes.like(word, all) != 0) << bit;
+                let bit = nth * self.bin_words + i;
+                look.having |= u32::from(self.lanes.like(word, all) != 0) << bit;
                 if EMPTY {
-                    look |= u32::from(self.lanes.like(word, 0) != 0) << (16 + bit);
+                    look.empty |= u32::from(self.lanes.like(word, 0) != 0) << bit;
                 }
             }
         }
@@ -67,7 +71,7 @@ impl Table {
         cells: &C,
         spot: &Spot,
     ) -> Look {
-        let mut look = 0;
+        let mut look = Look::default();
         #[cfg(target_arch = "x86_64")]
         let place = cells.place().filter(|_| isa.has(Level::Avx2));
         #[cfg(target_arch = "x86_64")]
@@ -75,11 +79,23 @@ impl Table {
             place.is_none_or(|(_, len)| self.end <= len),
             "a table within the words"
         );
+        #[cfg(target_arch = "x86_64")]
+        if WORDS == 4
+            && isa.has(Level::Avx512)
+            && let Some((words, _)) = place
+        {
+            cells.then();
+            // SAFETY: as below.
+            return unsafe {
+                let bins = spot.firsts.map(|first| words.add(first));
+                super::x86_64::look_avx512(&self.lanes, bins, spot.prints)
+            };
+        }
         for (nth, first) in spot.firsts.into_iter().enumerate() {
             // The home bin is read first: keys move from there.
             cells.then();
             let all = self.all_in(spot, nth);
-            let up = 8 * nth as u32;
+            let up = (nth * WORDS) as u32;
             #[cfg(target_arch = "x86_64")]
             if let Some((words, _)) = place {
                 use super::x86_64::{like, load};
@@ -87,18 +103,18 @@ impl Table {
                 // is within the words.
                 unsafe {
                     let bin = load::<WORDS>(words.add(first));
-                    look |= like::<WORDS>(&self.lanes, bin, all) << up;
+                    look.having |= like::<WORDS>(&self.lanes, bin, all) << up;
                     if EMPTY {
-                        look |= like::<WORDS>(&self.lanes, bin, 0) << (16 + up);
+                        look.empty |= like::<WORDS>(&self.lanes, bin, 0) << up;
                     }
                 }
                 continue;
             }
             let _ = isa;
-            for (i, word) in (0..).zip(cells.load_bin::<WORDS>(first)) {
-                look |= u32::from(self.lanes.like(word, all) != 0) << (up + i);
+            for (i, word) in (up..).zip(cells.load_bin::<WORDS>(first)) {
+                look.having |= u32::from(self.lanes.like(word, all) != 0) << i;
                 if EMPTY {
-                    look |= u32::from(self.lanes.like(word, 0) != 0) << (16 + up + i);
+                    look.empty |= u32::from(self.lanes.like(word, 0) != 0) << i;
                 }
             }
         }

@@ -96,26 +96,26 @@ impl At for &[Moment] {
 const AHEAD: usize = 16;
 
 /// Where the next keys of a batch may lie, whose bins the memory is fetching.
-struct Ahead {
+struct Ahead<'a> {
     table: Table,
     spots: [Spot; AHEAD],
+    /// The keys after those.
+    later: std::slice::Iter<'a, Hash>,
 }
 
-impl Ahead {
-    #[inline(always)]
-    fn new(table: Table) -> Self {
-        Self {
-            table,
-            spots: [Spot::default(); AHEAD],
-        }
-    }
-
+impl<'a> Ahead<'a> {
     /// Has the bins of the first keys fetched.
     #[inline(always)]
-    fn start<C: Cells>(&mut self, cells: &C, hashes: &[Hash]) {
-        for (number, hash) in hashes.iter().take(AHEAD).enumerate() {
-            self.fetch(cells, number, *hash);
+    fn new<C: Cells>(table: Table, cells: &C, hashes: &'a [Hash]) -> Self {
+        let mut ahead = Self {
+            table,
+            spots: [Spot::default(); AHEAD],
+            later: hashes.iter(),
+        };
+        for number in 0..AHEAD {
+            ahead.next(cells, number);
         }
+        ahead
     }
 
     /// Where the key of this number may lie, after which comes [`next`](Self::next).
@@ -126,18 +126,50 @@ impl Ahead {
 
     /// Has the bins of a later key fetched.
     #[inline(always)]
-    fn next<C: Cells>(&mut self, cells: &C, hashes: &[Hash], number: usize) {
-        if let Some(hash) = hashes.get(number + AHEAD) {
-            self.fetch(cells, number, *hash);
+    fn next<C: Cells>(&mut self, cells: &C, number: usize) {
+        if let Some(hash) = self.later.next() {
+            let spot = self.table.spot_of(*hash);
+            cells.prefetch(&spot);
+            self.spots[number % AHEAD] = spot;
         }
     }
+}
 
-    #[inline(always)]
-    fn fetch<C: Cells>(&mut self, cells: &C, number: usize, hash: Hash) {
-        let spot = self.table.spot_of(hash);
-        cells.prefetch(&spot);
-        self.spots[number % AHEAD] = spot;
+/// Adds a key to a window in any state: whether it is new, or `None` if there is no room.
+#[cold]
+#[inline(never)]
+fn add_any<C: Cells>(
+    isa: Isa,
+    cells: &mut C,
+    adding: &mut Adding,
+    hash: Hash,
+    spot: &Spot,
+) -> Option<bool> {
+    let clock = &adding.clock;
+    if adding.is_too_old {
+        return Some(true);
     }
+    let has = |oldest| {
+        let full_bins = clock.full_bins;
+        let asked = Asked { oldest, full_bins };
+        !adding.older.is_empty() && any_has(isa, cells, &adding.older, hash, &asked)
+    };
+    let was_known = has(clock.oldest);
+    if was_known && (!clock.renews || has(clock.now)) {
+        return Some(false);
+    }
+    let told = match adding.is_rare {
+        true => adding.table.insert(isa, cells, spot, clock),
+        false => adding.table.insert_any(cells, *spot, *clock),
+    };
+    match told {
+        Told::Full => return None,
+        Told::Seen => return Some(false),
+        Told::New(None) => {}
+        Told::New(Some(was)) | Told::Renewed(was) => adding.table.count(cells, was, -1),
+    }
+    adding.uncounted += 1;
+    Some(!was_known && matches!(told, Told::New(_)))
 }
 
 /// The moment of the key of this number: there is one for each, or one for all.
@@ -175,42 +207,48 @@ impl<C: Cells> Batch for Insert<'_, C> {
         let mut cells = self.cells;
         let cells = &mut cells;
         let table = *shape.newest_table();
-        let mut ahead = Ahead::new(table);
-        ahead.start(cells, hashes);
+        let mut ahead = Ahead::new(table, cells, hashes);
         let mut done = 0;
-        let mut is_full = false;
-        while done < hashes.len() && !is_full {
+        'keys: while done < hashes.len() {
             let at = moment_of(times, done);
             shape.pass(cells, at);
             let now = shape.time(cells, at);
             let mut adding = shape.adding(cells, now, self.room);
+            if adding.left == 0 {
+                break;
+            }
             // Keys of the same generation.
             let end = match shape.is_by_keys() {
                 true if C::SHARED => done + 1, // others add and count, too
                 true => hashes.len().min(done + (adding.times.end - now) as usize),
                 false => end_of(times, done, hashes.len(), &adding.times),
             };
+            let end = end.min(done.saturating_add(adding.left));
             for at in times.get(done..end).unwrap_or_default() {
                 shape.pass(cells, *at);
             }
-            while done < end {
-                is_full = adding.left == 0 && !C::SHARED;
-                if is_full {
-                    break;
+            for (number, new) in (done..end).zip(&mut new[done..end]) {
+                let spot = ahead.spot(number);
+                let mut told = match adding.is_rare {
+                    true => None,
+                    false => table.insert_simply(isa, cells, spot, &adding.clock),
+                };
+                match told {
+                    Some(is_new) => adding.uncounted += u64::from(is_new),
+                    None => told = add_any(isa, cells, &mut adding, hashes[number], spot),
                 }
-                let (hash, spot) = (hashes[done], ahead.spot(done));
-                let told = match shape.add(isa, cells, &table, &mut adding, hash, spot) {
-                    Some(told) => told,
-                    None if C::SHARED => shape.add_to_full(cells, &mut adding, hash),
+                *new = match told {
+                    Some(is_new) => is_new,
+                    None if C::SHARED => shape.add_to_full(cells, &mut adding, hashes[number]),
                     None => {
-                        is_full = true;
-                        break;
+                        done = number;
+                        shape.settle(cells, &mut adding);
+                        break 'keys;
                     }
                 };
-                ahead.next(cells, hashes, done);
-                new[done] = told;
-                done += 1;
+                ahead.next(cells, number);
             }
+            done = end;
             shape.settle(cells, &mut adding);
         }
         *self.done = done;
@@ -232,8 +270,7 @@ impl<W: Word> Batch for Ask<'_, W> {
         let (shape, hashes, times, out) = (self.shape, self.hashes, self.times, self.out);
         let cells = &Read(self.cells.0);
         let table = *shape.newest_table();
-        let mut ahead = Ahead::new(table);
-        ahead.start(cells, hashes);
+        let mut ahead = Ahead::new(table, cells, hashes);
         let mut first = 0;
         while first < hashes.len() {
             let (asked, range) = shape.asked(cells, moment_of(times, first));
@@ -242,10 +279,10 @@ impl<W: Word> Batch for Ask<'_, W> {
                 _ => shape.live_tables(cells, asked.oldest, table.ring),
             };
             let end = end_of(times, first, hashes.len(), &range);
-            for number in first..end {
-                out[number] = table.contains(isa, cells, ahead.spot(number), &asked)
-                    || any_has(isa, cells, &older, hashes[number], &asked);
-                ahead.next(cells, hashes, number);
+            for (number, found) in (first..end).zip(&mut out[first..end]) {
+                *found = table.contains(isa, cells, ahead.spot(number), &asked)
+                    || !older.is_empty() && any_has(isa, cells, &older, hashes[number], &asked);
+                ahead.next(cells, number);
             }
             first = end;
         }
@@ -265,7 +302,7 @@ impl<W: Word> Batch for AskOne<'_, W> {
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn run(self, isa: Isa) {
         let (asked, _) = self.shape.asked(&self.cells, self.at);
-        let newest = *self.shape.newest_table();
+        let newest = self.shape.newest_table();
         *self.found = newest.contains(isa, &self.cells, &newest.spot_of(self.hash), &asked);
         if self.shape.table_count() > 1 && !*self.found {
             let older = (self.shape).live_tables(&self.cells, asked.oldest, newest.ring);
@@ -274,14 +311,36 @@ impl<W: Word> Batch for AskOne<'_, W> {
     }
 }
 
-/// Whether one of these tables has the key.
-#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-fn any_has<C: Cells>(isa: Isa, cells: &C, tables: &[Table], hash: Hash, asked: &Asked) -> bool {
-    let mut has = false;
-    for table in tables {
-        has = has || table.contains(isa, cells, &table.spot_of(hash), asked);
+/// One key that is looked for in several tables.
+struct AskTables<'a, C> {
+    cells: &'a C,
+    tables: &'a [Table],
+    hash: Hash,
+    asked: &'a Asked,
+    found: &'a mut bool,
+}
+
+impl<C: Cells> Batch for AskTables<'_, C> {
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    fn run(self, isa: Isa) {
+        let mut tables = self.tables.iter();
+        *self.found = tables
+            .any(|table| table.contains(isa, self.cells, &table.spot_of(self.hash), self.asked));
     }
-    has
+}
+
+/// Whether one of these tables has the key. Few windows have any, so it isn't a part of the loops.
+#[inline(never)]
+fn any_has<C: Cells>(isa: Isa, cells: &C, tables: &[Table], hash: Hash, asked: &Asked) -> bool {
+    let mut found = false;
+    isa.run(AskTables {
+        cells,
+        tables,
+        hash,
+        asked,
+        found: &mut found,
+    });
+    found
 }
 
 /// What adding keeps from key to key: most have the same generation.
@@ -292,12 +351,14 @@ struct Adding {
     clock: Clock,
     /// Whether its keys are older than what is remembered.
     is_too_old: bool,
+    /// Whether that is so, or there are older tables.
+    is_rare: bool,
     /// The moments of the clock's generation: a comparison is less than a division.
     times: Range<i64>,
     /// Keys of the clock's generation that the table's counts do not have yet.
     uncounted: u64,
     /// Keys for which there is room.
-    left: u64,
+    left: usize,
 }
 
 impl WindowShape {
@@ -321,11 +382,14 @@ impl WindowShape {
             1 => Vec::new(),
             _ => self.live_tables(cells, clock.oldest.min(clock.kept), table.ring),
         };
+        let is_too_old = now < self.oldest_for(newest);
+        let left = room.saturating_sub(self.kept_in(cells, &table, newest));
         Adding {
-            left: room.saturating_sub(self.kept_in(cells, &table, newest)),
+            left: usize::try_from(left).unwrap_or(usize::MAX),
             table,
+            is_rare: is_too_old || !older.is_empty(),
             older,
-            is_too_old: now < self.oldest_for(newest),
+            is_too_old,
             clock,
             times: now * step..(now + 1) * step,
             uncounted: 0,
@@ -352,50 +416,6 @@ impl WindowShape {
         for table in self.tables().take(last as usize).skip(from as usize) {
             if table.keys_of(&cells, newest) == 0 {
                 table.count(&mut cells, newest, 1);
-            }
-        }
-    }
-
-    /// Adds a key: whether it is new, or `None` if there is no room.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn add<C: Cells>(
-        &self,
-        isa: Isa,
-        cells: &mut C,
-        table: &Table,
-        adding: &mut Adding,
-        hash: Hash,
-        spot: &Spot,
-    ) -> Option<bool> {
-        let clock = &adding.clock;
-        if adding.is_too_old {
-            return Some(true);
-        }
-        let mut was_known = false;
-        if !adding.older.is_empty() {
-            let since = |oldest| Asked {
-                oldest,
-                full_bins: clock.full_bins,
-            };
-            was_known = any_has(isa, cells, &adding.older, hash, &since(clock.oldest));
-            if was_known
-                && (!clock.renews || any_has(isa, cells, &adding.older, hash, &since(clock.now)))
-            {
-                return Some(false);
-            }
-        }
-        match table.insert(isa, cells, spot, clock) {
-            Told::Full => None,
-            Told::Seen => Some(false),
-            Told::New(None) => {
-                adding.uncounted += 1;
-                adding.left = adding.left.saturating_sub(1);
-                Some(!was_known)
-            }
-            told @ (Told::New(Some(was)) | Told::Renewed(was)) => {
-                adding.table.count(cells, was, -1);
-                adding.uncounted += 1;
-                Some(!was_known && told == Told::New(Some(was)))
             }
         }
     }

@@ -16,9 +16,8 @@
 use super::cells::Cells;
 use super::head::{epoch_of, moved_epoch, word_of};
 use super::lanes::{Lanes, Slot};
-use super::look::HAVING;
 use super::shape::{Entry, Spot, Table, WindowShape};
-use crate::raw::isa::{Batch, Isa};
+use crate::raw::isa::{Batch, Isa, prefetch};
 
 /// Bins that are looked into to make room, before a table is called full.
 const BINS_TRIED: u32 = 500;
@@ -97,9 +96,15 @@ struct Empty<'a> {
 impl Batch for Empty<'_> {
     #[inline(always)]
     fn run(self, _: Isa) {
-        for word in self.words {
-            let kept = (self.lanes).without(u64::from_le(*word), self.before, self.epoch);
-            *word = kept.to_le();
+        for words in self.words.chunks_mut(64) {
+            // What comes next is fetched meanwhile, a line of eight words at a time.
+            for line in 8..16 {
+                prefetch(words.as_ptr().wrapping_add(8 * line));
+            }
+            for word in words {
+                let kept = (self.lanes).without(u64::from_le(*word), self.before, self.epoch);
+                *word = kept.to_le();
+            }
         }
     }
 }
@@ -126,14 +131,14 @@ impl Table {
         spot: &Spot,
         asked: &Asked,
     ) -> bool {
-        let look = self.look::<C, false>(isa, cells, spot);
-        if look == 0 {
+        let having = self.look::<C, false>(isa, cells, spot).having;
+        if having == 0 {
             // Most keys that are absent need no more than this.
             return asked.full_bins && { *self }.is_there(cells, *spot, *asked);
         }
         // Most that are present no more than this. What is seldom called gets copies: so the
         // compiler knows that nobody changes the originals, and keeps them in registers.
-        self.has_recent(cells, spot, look.trailing_zeros(), asked) || { *self }
+        self.has_recent(cells, spot, having.trailing_zeros(), asked) || { *self }
             .is_there(cells, *spot, *asked)
     }
 
@@ -141,7 +146,7 @@ impl Table {
     /// not, others may be.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has_recent<C: Cells>(&self, cells: &C, spot: &Spot, bit: u32, asked: &Asked) -> bool {
-        let (at, nth) = spot.word(bit);
+        let (at, nth) = self.word(spot, bit);
         let page = self.epoch_of(at);
         cells.then();
         let epoch = cells.load(page);
@@ -150,14 +155,16 @@ impl Table {
         cells.then();
         let like = self.lanes.like(word, self.all_in(spot, nth));
         let is_same = !C::SHARED || epoch == cells.load(page);
-        like != 0 && is_same && self.is_since(word, self.lanes.shift(like), epoch, asked.oldest)
+        like != 0 && is_same && self.is_since(word, like, epoch, asked.oldest)
     }
 
-    /// Whether a slot is of this generation or a later one, by the word of its page.
+    /// Whether the first of these slots is of this generation or a later one, by the word of its page.
     #[inline(always)]
-    fn is_since(&self, word: u64, shift: u32, page: u64, oldest: i64) -> bool {
+    fn is_since(&self, word: u64, slots: u64, page: u64, oldest: i64) -> bool {
+        let epoch = moved_epoch(page);
         // Generations as pages have them: zero, which is none, is below all.
-        self.lanes.generation(word, shift, moved_epoch(page)) >= word_of(oldest).cast_signed()
+        epoch - self.lanes.age(word >> slots.trailing_zeros(), epoch)
+            >= word_of(oldest).cast_signed()
     }
 
     #[cold]
@@ -291,78 +298,81 @@ impl Table {
         clock: &Clock,
     ) -> Told {
         match self.insert_simply(isa, cells, spot, clock) {
-            Some(told) => told,
+            Some(true) => Told::New(None),
+            Some(false) => Told::Seen,
             None => { *self }.insert_any(cells, *spot, *clock),
         }
     }
 
     /// Adds a key that no slot has to a bin with an empty slot, or finds one that is in the window: the
-    /// usual cases. `None` in any other.
+    /// usual cases. Whether it is new; `None` in any other case.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn insert_simply<C: Cells>(
+    pub(super) fn insert_simply<C: Cells>(
         &self,
         isa: Isa,
         cells: &mut C,
         spot: &Spot,
         clock: &Clock,
-    ) -> Option<Told> {
+    ) -> Option<bool> {
         let pages = spot.firsts.map(|first| self.epoch_of(first));
         let epochs = pages.map(|page| cells.load(page));
         let look = self.look::<C, true>(isa, cells, spot);
-        if look == 0 || clock.full_bins {
+        let since = |epoch: u64| epoch.wrapping_sub(word_of(clock.now));
+        // Below zero, or of a page that is damaged: no two generations are that far apart.
+        let is_older = (since(epochs[0]) | since(epochs[1])) >> 59 != 0;
+        let is_known = look.having != 0;
+        if is_older || clock.full_bins || !is_known && look.empty == 0 {
             return None;
         }
-        let is_known = look & HAVING != 0;
-        let mut first = look;
-        if !C::SHARED && !is_known && (look >> 24).count_ones() > (look >> 16 & 0xFF).count_ones() {
-            // Bins that are filled evenly are seldom full. Writers that are not alone have to
-            // take the first empty slot, where they meet.
-            first = look & 0xFF << 24;
+        let (home, second) = (
+            look.empty & ((1 << self.bin_words) - 1),
+            look.empty >> self.bin_words << self.bin_words,
+        );
+        // Bins that are filled evenly are seldom full. Writers that are not alone have to
+        // take the first empty slot, where they meet.
+        let bit = match is_known {
+            true => look.having,
+            false if !C::SHARED && second.count_ones() > home.count_ones() => second,
+            false => look.empty,
         }
-        let bit = first.trailing_zeros();
-        let (at, nth) = spot.word(bit);
+        .trailing_zeros();
+        let (at, nth) = self.word(spot, bit);
         cells.then();
         // If it has changed since, it is this word that counts.
         let word = cells.load(at);
         cells.then();
-        let now = word_of(clock.now).cast_signed();
-        if epochs.iter().any(|page| moved_epoch(*page) < now)
-            || C::SHARED && epochs != pages.map(|page| cells.load(page))
-        {
+        if C::SHARED && epochs != pages.map(|page| cells.load(page)) {
             return None;
         }
         let all = self.all_in(spot, nth);
-        let like = self.lanes.like(word, if is_known { all } else { 0 });
-        if C::SHARED && (like == 0 || !is_known && self.lanes.like(word, all) != 0) {
-            return None;
-        }
-        let shift = self.lanes.shift(like);
         if is_known {
+            let like = self.lanes.like(word, all);
             let oldest = if clock.renews {
                 clock.now
             } else {
                 clock.oldest
             };
-            let is_seen = self.is_since(word, shift, epochs[nth], oldest);
-            return is_seen.then_some(Told::Seen);
+            let is_seen = like != 0 && self.is_since(word, like, epochs[nth], oldest);
+            return is_seen.then_some(false);
         }
-        let slot = Slot { at, word, shift };
-        if !self.put(cells, slot, self.value_in(spot, nth), clock.now, clock) {
+        let like = self.lanes.like(word, 0);
+        if C::SHARED && (like == 0 || self.lanes.like(word, all) != 0) {
             return None;
         }
-        let before = (1 << (bit % 16)) - 1;
+        let shift = self.lanes.shift(like);
+        let slot = Slot { at, word, shift };
+        if !self.put(cells, slot, self.lanes.value_at(all, 0), clock.now, clock) {
+            return None;
+        }
+        let before = (1 << bit) - 1;
         let is_second = C::SHARED
-            && self.look::<C, false>(isa, cells, spot) & before != 0
+            && self.look::<C, false>(isa, cells, spot).having & before != 0
             && self.is_before(cells, spot, clock, slot);
-        Some(if is_second {
-            Told::Seen
-        } else {
-            Told::New(None)
-        })
+        Some(!is_second)
     }
 
     #[inline(never)]
-    fn insert_any<C: Cells>(&self, cells: &mut C, spot: Spot, clock: Clock) -> Told {
+    pub(super) fn insert_any<C: Cells>(&self, cells: &mut C, spot: Spot, clock: Clock) -> Told {
         let (spot, clock) = (&spot, &clock);
         let epochs = spot.firsts.map(|first| self.epoch_of(first));
         let values = [0, 1].map(|nth| self.value_in(spot, nth));

@@ -1,11 +1,57 @@
-//! A bin at once: the slots of four words in one register of AVX2.
+//! A key's two bins at once: eight words in one register of AVX-512, four in one of AVX2.
 //!
 //! Other threads may be writing the bins, so they are loaded by inline assembly: the compiler then
 //! can assume nothing about them.
 
 use super::lanes::Lanes;
+use super::look::Look;
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::mem::offset_of;
+
+/// What two bins of four words hold. All in assembly, on registers that programs for older machines
+/// don't have; see `raw/blocked/x86_64.rs`.
+///
+/// # Safety
+/// The machine has AVX-512 F and DQ, and both bins are four readable words. Others may write them
+/// meanwhile.
+#[inline(always)]
+pub(super) unsafe fn look_avx512(lanes: &Lanes, bins: [*const u64; 2], prints: u64) -> Look {
+    let (having, empty): (u32, u32);
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!(
+            "kxnorb k1, k1, k1",
+            "kshiftlb k1, k1, 4",
+            "vpbroadcastq zmm16, {prints}",
+            "vporq zmm16{{k1}}, zmm16, qword ptr [{lanes} + {seconds}]{{1to8}}",
+            "vpbroadcastq zmm18, qword ptr [{lanes} + {flags}]",
+            "vbroadcasti64x4 zmm17, [{home}]",
+            "vinserti64x4 zmm17, zmm17, [{second}], 1",
+            // [`Lanes::like`]: what differs below the stamps is taken from the flags.
+            "vpternlogq zmm16, zmm17, qword ptr [{lanes} + {lows}]{{1to8}}, 0x28",
+            "vpandq zmm17, zmm17, qword ptr [{lanes} + {lows}]{{1to8}}",
+            "vpsubq zmm16, zmm18, zmm16",
+            "vpsubq zmm17, zmm18, zmm17",
+            "vptestmq k1, zmm16, zmm18",
+            "vptestmq k2, zmm17, zmm18",
+            "kmovw {having:e}, k1",
+            "kmovw {empty:e}, k2",
+            lanes = in(reg) lanes,
+            seconds = const offset_of!(Lanes, seconds),
+            flags = const offset_of!(Lanes, flags),
+            lows = const offset_of!(Lanes, lows),
+            prints = in(reg) prints,
+            home = in(reg) bins[0],
+            second = in(reg) bins[1],
+            having = lateout(reg) having,
+            empty = lateout(reg) empty,
+            out("zmm16") _, out("zmm17") _, out("zmm18") _, out("k1") _, out("k2") _,
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    Look { having, empty }
+}
 
 /// The words of a bin; if it has two, the others are zero.
 ///
@@ -38,15 +84,15 @@ pub(super) unsafe fn load<const WORDS: usize>(bin: *const u64) -> [__m256i; 2] {
 pub(super) fn like<const WORDS: usize>(lanes: &Lanes, bin: [__m256i; 2], all: u64) -> u32 {
     let each = |word: u64| _mm256_set1_epi64x(word.cast_signed());
     let (all, lows, flags) = (each(all), each(lanes.lows), each(lanes.flags));
-    let none_of = |words| {
+    let like = |words| {
         let difference = _mm256_and_si256(_mm256_xor_si256(words, all), lows);
-        let like = _mm256_andnot_si256(_mm256_add_epi64(difference, lows), flags);
-        let none = _mm256_cmpeq_epi64(like, _mm256_setzero_si256());
-        _mm256_movemask_pd(_mm256_castsi256_pd(none)) as u32
+        let like = _mm256_and_si256(_mm256_sub_epi64(flags, difference), flags);
+        // The sign of what is taken from zero, as no flag is the sign itself.
+        let signs = _mm256_sub_epi64(_mm256_setzero_si256(), like);
+        _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as u32
     };
-    let none = match WORDS {
-        8 => none_of(bin[0]) | none_of(bin[1]) << 4,
-        _ => none_of(bin[0]),
-    };
-    !none & ((1 << WORDS) - 1)
+    match WORDS {
+        8 => like(bin[0]) | like(bin[1]) << 4,
+        _ => like(bin[0]) & ((1 << WORDS) - 1),
+    }
 }
