@@ -86,10 +86,11 @@ impl Table {
         {
             cells.then();
             // SAFETY: as below.
-            return unsafe {
+            let (having, empty) = unsafe {
                 let bins = spot.firsts.map(|first| words.add(first));
                 super::x86_64::look_avx512(&self.lanes, bins, spot.prints)
             };
+            return Look { having, empty };
         }
         for (nth, first) in spot.firsts.into_iter().enumerate() {
             // The home bin is read first: keys move from there.

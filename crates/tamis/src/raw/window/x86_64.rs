@@ -4,19 +4,18 @@
 //! can assume nothing about them.
 
 use super::lanes::Lanes;
-use super::look::Look;
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::mem::offset_of;
 
-/// What two bins of four words hold. All in assembly, on registers that programs for older machines
-/// don't have; see `raw/blocked/x86_64.rs`.
+/// Which words of two bins, of four words each, have the key, and which have an empty slot. All in
+/// assembly, on registers that programs for older machines don't have; see `raw/blocked/x86_64.rs`.
 ///
 /// # Safety
 /// The machine has AVX-512 F and DQ, and both bins are four readable words. Others may write them
 /// meanwhile.
 #[inline(always)]
-pub(super) unsafe fn look_avx512(lanes: &Lanes, bins: [*const u64; 2], prints: u64) -> Look {
+pub(super) unsafe fn look_avx512(lanes: &Lanes, bins: [*const u64; 2], prints: u64) -> (u32, u32) {
     let (having, empty): (u32, u32);
     // SAFETY: the caller's promise.
     unsafe {
@@ -50,7 +49,7 @@ pub(super) unsafe fn look_avx512(lanes: &Lanes, bins: [*const u64; 2], prints: u
             options(nostack, preserves_flags, readonly)
         );
     }
-    Look { having, empty }
+    (having, empty)
 }
 
 /// The words of a bin; if it has two, the others are zero.
