@@ -69,7 +69,8 @@ def test_every_example_of_the_pages_runs(page, server, tmp_path):
     java_service_writes("customers.bin")
     shutil.copy(ROOT / "crates/tamis-formats/tests/samples/pybloomfilter/pbfm_0.3.11_sha512.bloom", "old.bloom")
     shutil.copytree(ROOT / "samples", "samples")
-    known = {"tamis": tamis, "table": {"url": ["https://example.org/"]}, "urls": ["https://example.org/"]}
+    known = {"tamis": tamis, "urls": ["https://example.org/"]}
+    known |= {name: pathlib.Path(f"samples/{name}.txt").read_text().splitlines() for name in ("senders", "today")}
     session = doctest.DocTestRunner()
     for line, source in blocks(page):
         source = re.sub(r"redis://127\.0\.0\.1(:6379)?/", f"redis://{server}/", source)
