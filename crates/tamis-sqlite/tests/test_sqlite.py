@@ -324,7 +324,7 @@ def test_info(db, made, tamis):
     path = made("seen.tamis", ["apple", "pear"])
     told = json.loads(tamis("info", "--json", path))
     assert json.loads(db.one("SELECT tamis_info(?)", path)) == told
-    # Of a blob there is no file to describe.
+    # A blob has no file to describe.
     assert told.pop("file_bytes") == pathlib.Path(path).stat().st_size
     assert json.loads(db.one("SELECT tamis_info(?)", pathlib.Path(path).read_bytes())) == {**told, "sealed": None}
     assert db.one("SELECT tamis_info(NULL)") is None
