@@ -6,6 +6,7 @@ use crate::filter::keys::KeyCount;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::key_rule::KeyRule;
+use crate::kind::Kind;
 use crate::plan::{Plan, Rated};
 use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
@@ -84,7 +85,12 @@ impl<L: Creatable> Filter<L> {
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         let header = Header::of_plan(plan, hasher);
-        Self::assemble((header, Bytes::zeroed(header.body_len())?))
+        let mut body = Bytes::zeroed(header.body_len())?;
+        if L::KIND == Kind::Window {
+            // Streams wait for the slowest of their keys.
+            body.populate();
+        }
+        Self::assemble((header, body))
     }
 
     /// An empty filter of the same shape and hash.

@@ -146,8 +146,9 @@ impl Filter<WindowShape> {
     /// remembered; see [`remembers`](Self::remembers). A window of a number of
     /// keys ignores the moment.
     ///
-    /// Threads may add at the same time: no key is lost, and of several threads
-    /// that add the same new key, at least one gets "new".
+    /// Threads and processes may add at the same time: no key is lost, and of several that add the
+    /// same new key, one gets "new". Two may only where one was stopped in the middle while others
+    /// emptied the key's bin, added it, and filled the bin so that it had to move.
     ///
     /// ```
     /// use std::time::Duration;
