@@ -38,60 +38,71 @@ use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use table::{Asked, Clock, Told};
 
-/// The moments of many keys: one for all, or one for each.
+/// The moments of a batch of keys for a [`Window`](crate::Window): one for all,
+/// or one for each.
 ///
 /// ```
-/// use tamis::{Moment, Window};
+/// use tamis::{Id, Moment, Window};
 /// use std::time::Duration;
 /// let mut seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-/// let hashes = [1u64, 2].map(tamis::Hash::from);
+/// let keys = Id::all(&[1, 2]);
 /// let mut new = [false; 2];
-/// seen.insert_hashes_at(&hashes, Moment::from_secs(5), &mut new); // one for all
+/// seen.insert_many_mut(keys, Moment::from_secs(5), &mut new); // one for all
 /// let times = [Moment::from_secs(6), Moment::from_secs(90)];
-/// seen.insert_hashes_at(&hashes, &times[..], &mut new); // one for each
+/// seen.insert_many_mut(keys, &times[..], &mut new); // one for each
 /// assert_eq!(new, [false, true]);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-pub trait At: Copy {
+#[derive(Clone, Copy, Debug)]
+pub enum When<'t> {
+    /// One for all keys.
+    All(Moment),
+    /// `moments[i]` for `keys[i]`.
+    Each(&'t [Moment]),
+}
+
+impl When<'_> {
     /// The moment of the key of this number.
-    fn of(self, number: usize) -> Moment;
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn of(&self, number: usize) -> Moment {
+        match self {
+            Self::All(moment) => *moment,
+            Self::Each(moments) => moments[number],
+        }
+    }
+
     /// Panics unless there is one for each of so many keys.
     #[doc(hidden)]
-    fn check(self, keys: usize);
+    #[inline(always)]
+    pub fn check(&self, keys: usize) {
+        if let Self::Each(moments) = self {
+            assert_eq!(moments.len(), keys, "one moment for each key");
+        }
+    }
+
     /// All of them: one if it is that of all keys.
     #[doc(hidden)]
-    fn all(&self) -> &[Moment];
-}
-
-impl At for Moment {
     #[inline(always)]
-    fn of(self, _: usize) -> Moment {
-        self
-    }
-
-    #[inline(always)]
-    fn check(self, _: usize) {}
-
-    #[inline(always)]
-    fn all(&self) -> &[Moment] {
-        std::slice::from_ref(self)
+    pub const fn all(&self) -> &[Moment] {
+        match self {
+            Self::All(moment) => std::slice::from_ref(moment),
+            Self::Each(moments) => moments,
+        }
     }
 }
 
-impl At for &[Moment] {
+impl From<Moment> for When<'_> {
     #[inline(always)]
-    fn of(self, number: usize) -> Moment {
-        self[number]
+    fn from(moment: Moment) -> Self {
+        Self::All(moment)
     }
+}
 
+impl<'t> From<&'t [Moment]> for When<'t> {
     #[inline(always)]
-    fn check(self, keys: usize) {
-        assert_eq!(self.len(), keys, "one moment for each key");
-    }
-
-    #[inline(always)]
-    fn all(&self) -> &[Moment] {
-        self
+    fn from(moments: &'t [Moment]) -> Self {
+        Self::Each(moments)
     }
 }
 
@@ -680,6 +691,11 @@ impl Creatable for WindowShape {
 
 impl Layout for WindowShape {
     const KIND: Kind = Kind::Window;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        WindowShape::body_len(self)
+    }
 
     fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
         let cells = Read(words);

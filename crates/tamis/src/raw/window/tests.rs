@@ -31,7 +31,7 @@ fn add(window: &mut Window, first: u64, moments: &[Moment]) -> u64 {
         .map(Hash::from)
         .collect();
     let mut new = vec![false; hashes.len()];
-    window.insert_hashes_at(&hashes, moments, &mut new);
+    window.insert_many_mut(&hashes, moments, &mut new);
     new.iter().filter(|new| **new).count() as u64
 }
 
@@ -90,7 +90,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                 let latest = seen.latest().unwrap();
                 let mut found = vec![false; asked];
                 let strangers: Vec<Hash> = (1 << 40..).map(Hash::from).take(asked).collect();
-                seen.contains_hashes_at(&strangers, latest, &mut found);
+                seen.contains_many(&strangers, latest, &mut found);
                 let wrong = found.iter().filter(|found| **found).count() as f64 / asked as f64;
                 assert!(wrong <= 1.05 * rate, "{shown}: {wrong}");
                 assert!(
@@ -100,7 +100,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                 // All keys of the last span that were told new are there.
                 let last: Vec<Hash> = (next - n * times..next).map(Hash::from).collect();
                 let mut found = vec![false; last.len()];
-                seen.contains_hashes_at(&last, latest, &mut found);
+                seen.contains_many(&last, latest, &mut found);
                 let denied = found.iter().filter(|found| !**found).count() as f64;
                 assert!(denied <= lost, "{shown}: {denied} denied");
                 let is_planned = name == "evenly" && times == 1;
@@ -124,13 +124,13 @@ fn nothing_comes_back_after_any_pause() {
     for run in 0..pauses {
         let keys: Vec<Hash> = (0..4).map(|i| Hash::from(run * 4 + i)).collect();
         let mut new = [false; 4];
-        seen.insert_hashes_at(&keys, at(now), &mut new);
+        seen.insert_many_mut(&keys, at(now), &mut new);
         let pause = 1 + (run as i64 * 7) % 40;
         let (last, then) = (now, now + SPAN);
         now += pause * STEP;
         for (key, new) in keys.iter().zip(new) {
-            assert!(!new || seen.contains_hash_at(*key, at(then.min(now - 1))));
-            back += u64::from(now - last > SPAN + STEP && seen.contains_hash_at(*key, at(now)));
+            assert!(!new || seen.contains(*key, at(then.min(now - 1))));
+            back += u64::from(now - last > SPAN + STEP && seen.contains(*key, at(now)));
         }
     }
     assert!(back <= 1 + pauses / 100_000, "{back} keys came back");
@@ -192,16 +192,14 @@ fn full_next_to_others_is_never_a_false_no() {
     let seen = window(usual_or(200, 20), 0.01);
     let keys = usual_or(4_000, 80);
     for i in 0..keys {
-        seen.insert_hash_at(Hash::from(i), at(i as i64));
-        assert!(seen.contains_hash_at(Hash::from(i), at(i as i64)), "{i}");
+        seen.insert(Hash::from(i), at(i as i64));
+        assert!(seen.contains(Hash::from(i), at(i as i64)), "{i}");
     }
     let now = at(4_000);
-    assert!((0..keys).all(|i| seen.contains_hash_at(Hash::from(i), now)));
+    assert!((0..keys).all(|i| seen.contains(Hash::from(i), now)));
     let asked = usual_or(100_000u64, 20);
     let strangers = (1 << 40..).take(asked as usize).map(Hash::from);
-    let wrong = strangers
-        .filter(|hash| seen.contains_hash_at(*hash, now))
-        .count() as f64;
+    let wrong = strangers.filter(|hash| seen.contains(*hash, now)).count() as f64;
     let measured = wrong / asked as f64;
     assert!(
         cfg!(miri) || (seen.rate_now() - measured).abs() < 0.02,
@@ -210,7 +208,7 @@ fn full_next_to_others_is_never_a_false_no() {
     );
     // It recovers when these keys are forgotten.
     let later = at(4_000 + 2 * SPAN);
-    assert!(!(0..keys).any(|i| seen.contains_hash_at(Hash::from(i), later)));
+    assert!(!(0..keys).any(|i| seen.contains(Hash::from(i), later)));
 }
 
 /// A stream of keys that come again and again, four times as many as there is room for: no key is forgotten before its
@@ -309,22 +307,22 @@ fn a_window_that_was_full_and_grows_then_is_never_a_false_no() {
     let is_full = |seen: &Window| has_full_bins(&Read(seen.words()));
     let mut others = (1 << 40..).map(Hash::from);
     while !is_full(&seen) {
-        seen.insert_hash_at(others.next().unwrap(), at(0));
+        seen.insert(others.next().unwrap(), at(0));
     }
     // A key for which there is no slot.
     let has_none = |key: &Hash| {
         let copy = Window::from_bytes(&seen.to_bytes()).unwrap();
-        copy.insert_hash_at(*key, late) && copy.added() == seen.added()
+        copy.insert(*key, late) && copy.added() == seen.added()
     };
     let key = (0..1_000u64).map(Hash::from).find(has_none).unwrap();
-    assert!(seen.insert_hash_at(key, late));
+    assert!(seen.insert(key, late));
     while seen.shape().table_count() == 1 {
-        seen.insert_hash_mut_at(others.next().unwrap(), at(0));
+        seen.insert_mut(others.next().unwrap(), at(0));
     }
     for later in [late, at(SPAN + SPAN / 4)] {
         let mut found = [false];
-        seen.contains_hashes_at(&[key], later, &mut found);
-        assert!(found[0] && seen.contains_hash_at(key, later));
+        seen.contains_many(&[key], later, &mut found);
+        assert!(found[0] && seen.contains(key, later));
     }
 }
 
