@@ -266,7 +266,7 @@ first_command() {
     bytes=$(stat -c %s "$tamis")
     echo "a program of $bytes bytes"
     [ "$bytes" -le 25000000 ] || { echo "that is more than 25 MB"; return 1; }
-    for command in "serve seen.tamis" "page none" "compare --help" "bloom x" "list rediss://localhost" "gc rediss://localhost" "index --key parquet:a -o none.index samples" "index --watch -o none.index samples"; do
+    for command in "serve seen.tamis" "serve --save-page none" "compare --help" "parquet x" "list rediss://localhost" "drop --orphans rediss://localhost" "index -k parquet:a none.index samples" "index --watch none.index samples"; do
         said=$($tamis $command 2>&1 >/dev/null) && { echo "tamis $command: expected an error"; return 1; }
         [[ $said == *"this build has no "*feature* ]] || { echo "tamis $command: $said"; return 1; }
     done

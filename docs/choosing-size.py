@@ -54,7 +54,7 @@ rates = [10 ** -(d / 10) for d in range(10 * DECADES[0], 10 * DECADES[1] + 1)]
 # Fingerprints have whole bits: their size jumps at powers of two.
 jumps = [2.0**-bits for bits in range(4, 27)]
 for rate in sorted(rates + jumps + [0.99999 * jump for jump in jumps], reverse=True):
-    told = subprocess.check_output([sys.argv[1], "plan", "-n", KEYS, "-p", repr(rate), "--json"])
+    told = subprocess.check_output([sys.argv[1], "plan", "--capacity", KEYS, "-p", repr(rate), "--json"])
     for plan in json.loads(told):
         if plan["kind"] in curves:
             curves[plan["kind"]].append((rate, plan["bits_per_key"]))

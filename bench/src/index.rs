@@ -310,7 +310,7 @@ impl Logs<'_> {
     }
 
     fn index(&self, args: &[&str], name: &str) -> Result<Measured, String> {
-        let mut all = vec!["index", "-q", "-o", name];
+        let mut all = vec!["index", "-q", name];
         all.extend(args);
         let all: Vec<String> = all.into_iter().map(String::from).collect();
         self.tamis(&all, "none")

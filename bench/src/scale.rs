@@ -98,7 +98,7 @@ impl Bench {
     /// The filters that are asked and added to.
     fn prepare(&self, lines: &str) -> Result<(), String> {
         let words = format!(
-            "$TAMIS create empty -n {lines} -p 0.001 > created; cp empty known; awk 'NR % 2' urls.txt | $TAMIS add -q known"
+            "$TAMIS create empty --capacity {lines} -p 0.001 > created; cp empty known; awk 'NR % 2' urls.txt | $TAMIS add -q known"
         );
         self.time(&words, "1").map(drop)
     }

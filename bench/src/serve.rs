@@ -81,7 +81,7 @@ fn make_filter(tamis: &Path, file: &Path) -> Result<(), String> {
     let list = file.with_extension("txt");
     let keys: String = (0..KEYS).map(|i| key(i) + "\n").collect();
     std::fs::write(&list, keys).map_err(|e| e.to_string())?;
-    for words in [&["create", "-n", "1M"][..], &["add"]] {
+    for words in [&["create", "--capacity", "1M"][..], &["add"]] {
         let mut command = Command::new(tamis);
         command.args(words).arg(file).stderr(Stdio::null());
         if words == ["add"] {

@@ -71,7 +71,7 @@ def test_golden_answers(java, file):
 def test_what_is_said_about_a_filter_is_what_the_command_says(java, file, tmp_path):
     key_file = tmp_path / "secret.key"
     key_file.write_text(SECRET)
-    key = ["--key-file", key_file] if "apart" in file.name else []
+    key = ["--secret-file", key_file] if "apart" in file.name else []
     about = json.loads(tamis("info", "--json", *key, file))
     for how in ["load", "64"]:
         kind, keys, rate_now, capacity, rate, size = java("info", way(how, file), file).split()
@@ -109,10 +109,10 @@ def test_errors_are_those_of_the_command(java):
 
 def test_a_window_is_asked_as_of_a_moment(java, tmp_path):
     file = tmp_path / "w.tamis"
-    tamis("create", file, "--within", "1h", "--generations", "4", "-n", "1000")
+    tamis("create", file, "--within", "1h", "--generations", "4", "--capacity", "1000")
     times = [f"2026-11-17T{hour:02}:30:00Z" for hour in range(8, 14)]
     for number, time in enumerate(times):
-        tamis("add", "--tsv", "1", "--no-header", "--time", "tsv:2", file, input=f"key-{number}\t{time}\n".encode())
+        tamis("add", "-k", "tsv:1", "--no-header", "--time", "tsv:2", file, input=f"key-{number}\t{time}\n".encode())
     keys = hexes(f"key-{number}".encode() for number in range(6))
     micros = 1_794_904_200_000_000  # 08:30
     seen = [java("at", "map", file, micros + hour * 3_600_000_000, *keys) for hour in range(-1, 9)]
@@ -177,7 +177,7 @@ def test_keys_that_another_process_adds_are_seen_as_they_arrive(java, tmp_path):
     """And the file is not replaced under its hands."""
     file, keys = tmp_path / "shared.tamis", tmp_path / "keys"
     keys.write_text("62\n")
-    tamis("create", file, "-n", "1000")
+    tamis("create", file, "--capacity", "1000")
     writer = subprocess.Popen([TAMIS, "add", "--shared", "--new", file], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     writer.stdin.write(b"early\n" * 100_000)
     writer.stdin.flush()

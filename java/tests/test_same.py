@@ -36,8 +36,8 @@ OPTIONS = {
     "": [],
     "seed=1": ["--seed", "1"],
     "seed=18446744073709551615": ["--seed", "18446744073709551615"],
-    "apart": ["--key-file", "secret.key"],
-    "secret": ["--keyed"],
+    "apart": ["--secret-file", "secret.key"],
+    "secret": ["--secret"],
     "case": ["-i"],
     "values=3": ["--values", "3"],
 }
@@ -50,7 +50,7 @@ def test_files_are_the_same(java, tmp_path, keys, kind, options):
     words = [tmp_path / word if word == "secret.key" else word for word in OPTIONS[options]]
     secret = words if options == "apart" else []
     theirs, ours = tmp_path / "theirs.tamis", tmp_path / "ours.tamis"
-    tamis("create", theirs, "--kind", kind.lower(), "-n", "5000", "-p", "0.003", *words)
+    tamis("create", theirs, "--kind", kind.lower(), "--capacity", "5000", "-p", "0.003", *words)
     made = {"apart": f"apart={SECRET}", "secret": f"secret={header(theirs)[32:48].hex()}"}.get(options, options)
     assert java("make", made, kind, 5000, 0.003, ours) == "0 new"
     assert ours.read_bytes() == theirs.read_bytes()
@@ -104,7 +104,7 @@ def test_the_empty_key(java, tmp_path):
 def test_merged_files_are_the_same(java, tmp_path, kind):
     a, b, ours, theirs = (tmp_path / name for name in ["a.tamis", "b.tamis", "ours.tamis", "theirs.tamis"])
     for file, start in [(a, 0), (b, 700)]:
-        tamis("create", file, "--kind", kind.lower(), "-n", "2000", "-p", "0.01")
+        tamis("create", file, "--kind", kind.lower(), "--capacity", "2000", "-p", "0.01")
         # Of some counters more than 15: those stay.
         lines = [f"key-{i}\n" for i in range(start, start + 1000)] + ["often\n"] * 9
         tamis("add", "-q", file, input="".join(lines))
@@ -121,13 +121,13 @@ def test_filters_that_differ_are_not_merged(java, tmp_path):
         tamis("create", file, *words)
         return file
 
-    base = ["-n", "1000", "-p", "0.01"]
+    base = ["--capacity", "1000", "-p", "0.01"]
     one = made("one", *base)
     others = [
         ("kind", made("kind", *base, "--kind", "counting")),
-        ("lines", made("lines", "-n", "2000", "-p", "0.01")),
+        ("lines", made("lines", "--capacity", "2000", "-p", "0.01")),
         ("the seed is 0", made("seed", *base, "--seed", "9")),
-        ("the hash is xxh3-128", made("hash", *base, "--keyed")),
+        ("the hash is xxh3-128", made("hash", *base, "--secret")),
         ("the rule for keys is exact", made("rule", *base, "-i")),
     ]
     before = one.read_bytes()
@@ -143,7 +143,7 @@ def test_filters_that_differ_are_not_merged(java, tmp_path):
 
 def plan(keys, rate):
     """(lines, hashes, lines a key) of blocked, (bits, hashes) of bloom, as the command plans them; None where it can't."""
-    kinds = {row["kind"]: row for row in json.loads(tamis("plan", "--json", "-n", str(keys), "-p", repr(rate)))}
+    kinds = {row["kind"]: row for row in json.loads(tamis("plan", "--json", "--capacity", str(keys), "-p", repr(rate)))}
     blocked, bloom = kinds.get("blocked"), kinds.get("bloom")
     return (
         blocked and "bytes" in blocked and (blocked["bytes"] // 64, blocked["hashes_per_line"], blocked["lines_per_key"]),
@@ -227,7 +227,7 @@ def test_case_is_ignored_alike(java, tmp_path):
     for keys in ["keys.hex", "bytes.hex"]:
         theirs, ours = tmp_path / f"theirs-{keys}", tmp_path / f"ours-{keys}"
         count = len((tmp_path / keys).read_text().splitlines())
-        tamis("create", "-i", theirs, "-n", "1200000", "-p", "1e-6")
+        tamis("create", "-i", theirs, "--capacity", "1200000", "-p", "1e-6")
         tamis("add", "-j", "1", "--hex", theirs, tmp_path / keys)
         assert java("make", "case", "BLOCKED", 1_200_000, 1e-6, ours, tmp_path / keys).endswith(" new")
         assert ours.read_bytes() == theirs.read_bytes()
@@ -251,11 +251,11 @@ def test_half_of_a_surrogate_pair_is_an_error(java):
 
 def test_keys_of_several_values(java, tmp_path):
     theirs, ours = tmp_path / "theirs.tamis", tmp_path / "ours.tamis"
-    tamis("create", "-i", "--values", "2", theirs, "-n", "1000", "-p", "1e-6")
-    tamis("add", "--tsv", "1,2", "--no-header", theirs, input="Ada\t2026-İ\nab\tc\n")
+    tamis("create", "-i", "--values", "2", theirs, "--capacity", "1000", "-p", "1e-6")
+    tamis("add", "-k", "tsv:1,2", "--no-header", theirs, input="Ada\t2026-İ\nab\tc\n")
     assert java("makeJoined", "case,values=2", "BLOCKED", 1000, 1e-6, ours, *hexes(["ada".encode(), "2026-İ".encode()])) == "done"
     assert java("hasJoined", "load", theirs, *hexes(["ADA".encode(), "2026-İ".encode()])) == "1"
-    assert tamis("check", "--tsv", "1,2", "--no-header", ours, input="aDA\t2026-İ\n") == "aDA\t2026-İ\n"
+    assert tamis("check", "-k", "tsv:1,2", "--no-header", ours, input="aDA\t2026-İ\n") == "aDA\t2026-İ\n"
     assert java("hasJoined", "load", theirs, *hexes([b"AB", b"C"])) == "1"
     assert java("hasJoined", "load", theirs, *hexes([b"a", b"bc"])) == "0"
     assert java("hasJoined", "load", theirs, *hexes([b"ab"])) == "failed: values of a key: expected 2, got 1"
@@ -263,7 +263,7 @@ def test_keys_of_several_values(java, tmp_path):
 
 def test_urls_are_never_answered_wrongly(java, tmp_path):
     file = tmp_path / "urls.tamis"
-    tamis("create", "--url", file, "-n", "1000", "-p", "1e-6")
+    tamis("create", "--url", file, "--capacity", "1000", "-p", "1e-6")
     tamis("add", file, input="HTTP://Example.org:80/x/../a#b\n")
     for how in ["load", "map"]:
         assert java("has", how, file, b"http://example.org/a".hex()).startswith("failed: the filter normalises URLs")
@@ -280,7 +280,7 @@ def test_kinds_that_java_reads_are_saved_as_they_are(java, tmp_path, kind):
     if kind == "fuse":
         tamis("build", theirs, input="a\nb\n")
     else:
-        words = ["--last", "100"] if kind == "window" else ["-n", "100", "--kind", kind]
+        words = ["--last", "100"] if kind == "window" else ["--capacity", "100", "--kind", kind]
         tamis("create", theirs, *words)
         tamis("add", theirs, input="a\nb\n")
     assert java("add", "load", theirs, none, ours) == "done"

@@ -125,7 +125,7 @@ def test_files_are_those_of_the_command(compiled, tmp_path, kind, name):
     if name in ("fuse", "ribbon"):
         run(TAMIS, "build", "-p", "0.01", *["--smallest"] * (name == "ribbon"), "-o", made, keys)
     else:
-        run(TAMIS, "create", "--kind", name, "-n", "20000", "-p", "0.01", made)
+        run(TAMIS, "create", "--kind", name, "--capacity", "20000", "-p", "0.01", made)
         run(TAMIS, "add", made, keys)
     assert (tmp_path / "c.tamis").read_bytes() == made.read_bytes()
 

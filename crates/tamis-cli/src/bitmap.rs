@@ -1,8 +1,8 @@
 //! Strings of bits that programs set with SETBIT, in Redis or copied from it: how
 //! they hash must be said.
 
-use crate::foreign::{self, BitOrder, Encoding, ForeignArgs, HashArg, KeyBytes};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis};
+use crate::foreign::{self, Encoding, ForeignArgs, HashArg, KeyBytes};
+use crate::location::{KeyFile, Place, in_redis};
 use crate::output;
 use crate::stream::Run;
 use anyhow::{Context, Result, bail};
@@ -25,26 +25,26 @@ enum Bits {
 impl ForeignArgs {
     /// Whether a string of bits is meant, which nothing but this says.
     pub(crate) fn is_bitmap(&self) -> bool {
-        self.format == Some(Format::Bitmap)
+        self.format() == Some(Format::Bitmap)
     }
 
     /// The hash, the number of hashes and the size.
     fn bitmap_shape(&self) -> Result<BitmapShape> {
-        const HINT: &str = "hint: --hash guava or guava32 with --hashes K, \
-                            java-seeds:5,7,11 or java-spread:1,6,16, and --bits M, as the \
-                            program that set the bits has them";
-        let hash = match &self.hash {
-            Some(HashArg::Bitmap(hash)) => hash.clone(),
-            Some(HashArg::File(hash)) => bail!("--hash {hash} is for pybloomfilter\n{HINT}"),
-            None => bail!("a bitmap does not say how its keys became bits\n{HINT}"),
+        const HINT: &str = "hint: --format bitmap,hash=guava,hashes=K,bits=M, or guava32, java-seeds:5,7,11 \
+                            or java-spread:1,6,16 (without hashes=), as the program that set the bits has them";
+        let given = self.given.as_ref().context("--format")?;
+        let Some(HashArg::Bitmap(hash)) = &given.hash else {
+            bail!("a bitmap does not say how its keys became bits\n{HINT}");
         };
-        let Some(bits) = self.bits else {
+        let Some(bits) = given.bits else {
             bail!("a bitmap does not say how many bits its program counts on\n{HINT}");
         };
-        let shape = BitmapShape::new(hash, self.hashes, bits).with_context(|| HINT.to_owned())?;
-        Ok(match self.bit_order {
-            Some(BitOrder::LowFirst) => shape.low_first(),
-            Some(BitOrder::HighFirst) | None => shape,
+        let shape =
+            BitmapShape::new(hash.clone(), given.hashes, bits).with_context(|| HINT.to_owned())?;
+        Ok(if given.is_low_first {
+            shape.low_first()
+        } else {
+            shape
         })
     }
 }
@@ -55,7 +55,6 @@ impl Bitmap {
         place: &Place,
         args: &ForeignArgs,
         input: &Run,
-        redis: &RedisArgs,
         key: &KeyFile,
     ) -> Result<(Self, Encoding)> {
         foreign::check_rule(input)?;
@@ -76,7 +75,7 @@ impl Bitmap {
                 Bits::File(Box::new(filter.map_err(foreign::named(path))?))
             }
             Place::Redis(at) => {
-                let bits = BitString::plain(at, &redis.options(key)?);
+                let bits = BitString::plain(at, &key.redis_options()?);
                 Bits::Redis(Box::new(bits.map_err(in_redis(at))?), at.clone())
             }
         };
@@ -129,11 +128,11 @@ impl Bitmap {
 }
 
 /// The bytes of a bitmap, wherever it is.
-pub(crate) fn read(place: &Place, redis: &RedisArgs, key: &KeyFile) -> Result<Vec<u8>> {
+pub(crate) fn read(place: &Place, key: &KeyFile) -> Result<Vec<u8>> {
     match place {
         Place::File(path) => Ok(foreign::map(path, &foreign::regular(path)?)?.to_vec()),
         Place::Redis(at) => {
-            let options = redis.options(key)?;
+            let options = key.redis_options()?;
             let read = BitString::plain(at, &options).and_then(|mut bits| bits.read());
             read.map_err(in_redis(at))
         }

@@ -9,8 +9,8 @@ use tamis::Replacement;
 use tamis_records::input::stdin;
 use walkdir::WalkDir;
 
-/// The names in a list, each ended by this byte; `-` is standard input.
-pub(crate) fn names(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
+/// The names in a list, each with a NUL behind it if it has any, or a line feed; `-` is standard input.
+pub(crate) fn names(list: &Path) -> Result<Vec<PathBuf>> {
     let mut text = Vec::new();
     let file = if list == Path::new("-") {
         stdin()
@@ -21,6 +21,7 @@ pub(crate) fn names(list: &Path, end: u8) -> Result<Vec<PathBuf>> {
         .with_context(|| format!("the list of files, {}", list.display()))?;
     // What some programs put before text is not part of the first name.
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
+    let end = if text.contains(&0) { 0 } else { b'\n' };
     let names = text.split(|byte| *byte == end);
     Ok(names.filter(|name| !name.is_empty()).map(path).collect())
 }

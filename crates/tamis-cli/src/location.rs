@@ -1,9 +1,9 @@
 //! Filters as they are named on the command line, and the secret of keyed ones.
 
 use crate::apart::{Apart, Role};
+use crate::output;
 use crate::present::{self, Found, Written};
 use crate::source::{InputArgs, Run};
-use crate::{human, output};
 use anyhow::{Context, Result, anyhow};
 use clap::builder::{TypedValueParser, ValueParserFactory};
 use clap::error::ErrorKind;
@@ -14,7 +14,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
-use std::time::Duration;
 use tamis::file::{mode_for_everyone, read_small};
 use tamis::index::FileIndex;
 use tamis::raw::HEADER_LEN;
@@ -22,10 +21,8 @@ use tamis::{AnyFilter, Existing, Hasher, Open, SecretKey};
 use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
 
-/// Bytes of a password's file, and of one with certificates: all authorities of a system, at most.
+/// Bytes of a password's file, at most.
 const LARGEST_SECRET: u64 = 4096;
-#[cfg(feature = "tls")]
-const LARGEST_CERTIFICATES: u64 = 16 << 20;
 
 /// Where a filter lives: in a file, or in Redis for many workers.
 #[derive(Clone, Debug)]
@@ -85,9 +82,9 @@ pub(crate) fn warn_if_insecure(insecure: bool) {
     // Arguments may be read more than once.
     ONCE.call_once(|| {
         output::warn(format_args!(
-            "#insecure accepts any certificate: whoever is between you and the server can read \
+            "tls=insecure accepts any certificate: whoever is between you and the server can read \
              and change everything, the password included\n\
-             hint: --tls-ca names the authority that signed the server's certificate"
+             hint: ca=FILE in its place names the authority that signed the server's certificate"
         ));
     });
 }
@@ -138,15 +135,18 @@ impl Place {
     pub(crate) fn note(&self, role: Role, apart: &mut Apart) -> Result<()> {
         match self {
             Self::File(path) => apart.note(role, path),
-            Self::Redis(_) => Ok(()),
+            Self::Redis(at) => {
+                note_certificates(at.files(), apart)?;
+                note_environment(apart)
+            }
         }
     }
 
     /// The whole filter, in memory.
-    pub(crate) fn load(&self, key: &KeyFile, redis: &RedisArgs) -> Result<AnyFilter> {
+    pub(crate) fn load(&self, key: &KeyFile) -> Result<AnyFilter> {
         match self {
             Self::File(path) => key.open()?.load(path).map_err(named(path)),
-            Self::Redis(at) => redis.open(at, key)?.download().map_err(in_redis(at)),
+            Self::Redis(at) => key.open_redis(at)?.download().map_err(in_redis(at)),
         }
     }
 
@@ -205,67 +205,16 @@ pub(crate) fn warn_of_secret(hasher: &Hasher, what: impl fmt::Display) {
     if matches!(hasher, Hasher::Keyed { in_file: true, .. }) {
         output::warn(format_args!(
             "{what} contains the filter's secret: anyone who reads it can construct colliding keys\n\
-             hint: a filter created with --key-file keeps its secret in a separate file"
+             hint: a filter created with --secret-file keeps its secret in a separate file"
         ));
     }
-}
-
-/// How to talk to Redis, for commands that may.
-#[derive(clap::Args, Clone, Debug)]
-#[command(next_help_heading = "Filters in Redis")]
-pub(crate) struct RedisArgs {
-    /// Confirm an addition only once this many replicas of its node have it
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    wait_replicas: u32,
-
-    /// How long to wait for a server to respond, e.g. 500ms, 5s
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = human::parse_duration)]
-    redis_timeout: Duration,
-
-    /// How long to keep retrying while servers are down or change roles
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = human::parse_duration)]
-    retry_for: Duration,
-
-    /// For rediss://, trust this certificate authority (PEM) instead of the system's
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
-
-    /// For rediss://, the client's certificate (PEM), where the server asks for one
-    #[arg(
-        id = "redis_tls_cert",
-        long = "tls-cert",
-        value_name = "FILE",
-        requires = "redis_tls_key"
-    )]
-    tls_cert: Option<PathBuf>,
-
-    /// The private key (PEM) of --tls-cert
-    #[arg(
-        id = "redis_tls_key",
-        long = "tls-key",
-        value_name = "FILE",
-        requires = "redis_tls_cert"
-    )]
-    tls_key: Option<PathBuf>,
-
-    /// Don't ask a replica that has not heard from its master for longer than this
-    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = human::parse_duration)]
-    max_lag: Duration,
-
-    /// Ask a replica even if it has lost its master or lags: keys that it lacks get a false "no"
-    #[arg(long)]
-    allow_stale: bool,
-
-    /// Write even to a replica: its master doesn't get the keys, and its next copy loses them
-    #[arg(long)]
-    allow_replica_writes: bool,
 }
 
 /// For commands that open a filter.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct KeyFile {
-    /// The secret key of a filter created with --key-file
-    #[arg(long, value_name = "FILE")]
+    /// The secret key of a filter created with --secret-file
+    #[arg(long = "secret-file", value_name = "FILE")]
     key_file: Option<PathBuf>,
 
     /// Don't check a filter file's checksum; a damaged file may then give wrong answers
@@ -307,75 +256,57 @@ impl KeyFile {
     }
 }
 
-impl RedisArgs {
-    pub(crate) fn note(&self, apart: &mut Apart) -> Result<()> {
-        let mut files = self.tls_ca.iter();
-        files.try_for_each(|path| apart.note(Role::Certificate, path))
+/// How to talk to Redis, for commands that open no filter.
+pub(crate) fn redis_options() -> Result<Options> {
+    KeyFile::default().redis_options()
+}
+
+/// Notes the files of certificates, and warns of a private key that everyone can read.
+fn note_certificates(files: [Option<&Path>; 3], apart: &mut Apart) -> Result<()> {
+    let [.., key] = files;
+    key.iter().for_each(|path| warn_if_public(path));
+    let mut files = files.into_iter().flatten();
+    files.try_for_each(|path| apart.note(Role::Certificate, path))
+}
+
+/// The same of those that the environment names.
+pub(crate) fn note_environment(apart: &mut Apart) -> Result<()> {
+    let file = |name| env::var_os(name).filter(|path| !path.is_empty());
+    let files = ["TAMIS_REDIS_CA", "TAMIS_REDIS_CERT", "TAMIS_REDIS_KEY"].map(file);
+    note_certificates(
+        files.each_ref().map(|file| file.as_ref().map(Path::new)),
+        apart,
+    )
+}
+
+/// For what is not written so that replicas can be waited for.
+pub(crate) fn refuse_waiting(at: &Location) -> Result<()> {
+    let by_all = || env::var("TAMIS_REDIS_REPLICAS").ok()?.parse().ok();
+    match at.replicas().or_else(by_all) {
+        None | Some(0) => Ok(()),
+        Some(_) => Err(anyhow!("{at}: replicas=N is for Tamis filters")),
+    }
+}
+
+impl KeyFile {
+    /// How to talk to Redis: as the environment says, where a location says nothing else.
+    pub(crate) fn redis_options(&self) -> Result<Options> {
+        let options = Options::from_env()?;
+        Ok(match self.key()? {
+            Some(key) => options.key(key),
+            None => options,
+        })
     }
 
-    /// For what is not written so that replicas can be waited for.
-    pub(crate) fn refuse_waiting(&self) -> Result<()> {
-        match self.wait_replicas {
-            0 => Ok(()),
-            _ => Err(anyhow!("--wait-replicas is for Tamis filters")),
-        }
-    }
-
-    pub(crate) fn options(&self, key: &KeyFile) -> Result<Options> {
-        let mut options = Options::new()
-            .connect_timeout(self.redis_timeout)
-            .response_timeout(self.redis_timeout)
-            .retry_for(self.retry_for)
-            .wait_replicas(self.wait_replicas, self.redis_timeout)
-            .max_lag(self.max_lag);
-        if self.allow_stale {
-            options = options.allow_stale();
-        }
-        if self.allow_replica_writes {
-            options = options.allow_replica_writes();
-        }
-        options = self.with_certificates(options)?;
-        if let Some(key) = key.key()? {
-            options = options.key(key);
-        }
-        Ok(options)
-    }
-
-    #[cfg(feature = "tls")]
-    fn with_certificates(&self, mut options: Options) -> Result<Options> {
-        let read = |path: &PathBuf| read_small(path, LARGEST_CERTIFICATES);
-        if let Some(path) = &self.tls_ca {
-            options = options.tls_root(read(path)?);
-            let checked = options.check_certificates();
-            checked.with_context(|| format!("--tls-ca {}", path.display()))?;
-        }
-        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            options = options.tls_identity(read(certificate)?, read(key)?);
-            warn_if_public(key);
-            let (certificate, key) = (certificate.display(), key.display());
-            let checked = options.check_certificates();
-            checked.with_context(|| format!("--tls-cert {certificate} --tls-key {key}"))?;
-        }
-        Ok(options)
-    }
-
-    #[cfg(not(feature = "tls"))]
-    fn with_certificates(&self, options: Options) -> Result<Options> {
-        if self.tls_ca.is_some() || self.tls_cert.is_some() {
-            anyhow::bail!("this build has no TLS\n{}", crate::FULL_BUILD);
-        }
-        Ok(options)
-    }
-
-    pub(crate) fn open(&self, at: &Location, key: &KeyFile) -> Result<RedisFilter> {
-        let options = self.options(key)?;
+    pub(crate) fn open_redis(&self, at: &Location) -> Result<RedisFilter> {
+        let options = self.redis_options()?;
         let filter = RedisFilter::open(at, &options).map_err(|error| {
             use tamis_redis::Error::{Corrupt, NotFound};
             match error {
                 NotFound { .. } | Corrupt { .. } if is_redisson(at, &options) => {
                     anyhow!(
                         "{at}: this is a redisson filter\n\
-                     hint: check, add and info open it with --format redisson; --keys kryo5 is \
+                     hint: check, add and info open it with --format redisson; --key-type kryo5 is \
                      redisson's default codec, utf8 its StringCodec"
                     )
                 }
@@ -389,17 +320,10 @@ impl RedisArgs {
 
 impl InputArgs {
     /// What is read, for a command that asks or changes a filter, and prints to standard output. `lists` are read, too.
-    pub(crate) fn find_for(
-        &self,
-        filter: &Place,
-        key: &KeyFile,
-        redis: &RedisArgs,
-        lists: &[PathBuf],
-    ) -> Result<Run> {
+    pub(crate) fn find_for(&self, filter: &Place, key: &KeyFile, lists: &[PathBuf]) -> Result<Run> {
         let mut apart = Apart::default();
         filter.note(Role::Filter, &mut apart)?;
         key.note(&mut apart)?;
-        redis.note(&mut apart)?;
         for list in lists {
             apart.note(Role::Input, list)?;
         }
@@ -446,11 +370,11 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
     let hint = |error: &tamis_redis::Error| match error {
         tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` creates a filter",
         tamis_redis::Error::Exists { .. } => "\nhint: --force replaces it",
-        tamis_redis::Error::Remains { .. } => "\nhint: `tamis delete` removes what is left",
+        tamis_redis::Error::Remains { .. } => "\nhint: `tamis drop` removes what is left",
         tamis_redis::Error::RolledBack { .. } => {
             "\nhint: `tamis verify --seal` accepts the loss, so that the filter can be opened again"
         }
-        tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --key-file",
+        tamis_redis::Error::Filter(tamis::Error::KeyNeeded) => "\nhint: pass --secret-file",
         _ => "",
     };
     move |error| {
@@ -495,10 +419,10 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
                     None => "\nhint: `tamis create` creates a filter",
                 }
             }
-            tamis::Error::KeyNeeded => "\nhint: pass --key-file",
+            tamis::Error::KeyNeeded => "\nhint: pass --secret-file",
             tamis::Error::Unclean { .. } => "\nhint: `tamis verify --seal` accepts the loss",
             tamis::Error::Corrupt { .. } if is_index(&file) => {
-                "\nhint: `tamis which` and `tamis grep` ask an index of files"
+                "\nhint: `tamis grep --candidates` and `tamis grep` ask an index of files"
             }
             tamis::Error::Corrupt {
                 what: "magic" | "length",
@@ -542,7 +466,12 @@ pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
             "expected an address with its scheme: redis://{host}"
         ));
     }
-    text.parse().map_err(|error| no_tls(text, error))
+    let servers: Servers = text.parse().map_err(|error| no_tls(text, error))?;
+    warn_if_insecure(servers.is_insecure());
+    Ok(match redis_password()? {
+        Some(password) => servers.with_password(&password),
+        None => servers,
+    })
 }
 
 /// The error of a location, with the way out for those whose build has no TLS.

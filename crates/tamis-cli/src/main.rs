@@ -13,6 +13,7 @@ mod compare;
 mod estimate;
 mod find;
 mod foreign;
+mod help;
 mod index;
 mod location;
 mod lock;
@@ -22,12 +23,14 @@ mod remote;
 mod source;
 mod stdout;
 mod stream;
+mod surface;
 mod window;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::path::Path;
 use std::process::ExitCode;
+use surface::in_groups;
 use tamis_report::{about, advice, human};
 
 /// Have I seen this key before?
@@ -39,7 +42,8 @@ use tamis_report::{about, advice, human};
     name = "tamis",
     version,
     max_term_width = 100,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    disable_help_subcommand = true
 )]
 #[command(after_long_help = after_help())]
 struct Cli {
@@ -52,25 +56,23 @@ Exit codes: 0 a key was found or the work is done, 1 no key was found, 2 an erro
 
 Examples:
   tamis dedup urls.txt                      each distinct line once
-  tamis plan -n 10M -p 0.001                what would it cost?
+  tamis plan --capacity 10M -p 0.001        what would it cost?
   tamis compare urls.txt                    which is best for these keys?
-  tamis create seen.tamis -n 10M            make a filter
+  tamis create seen.tamis --capacity 10M    make a filter
   tamis add seen.tamis urls.txt             add keys, one per line
   tamis build words.tamis words.txt         a smaller filter, for a finished list
   tamis check seen.tamis candidates.txt     print the keys that may be in it
   tamis check -v seen.tamis candidates.txt  print the keys that certainly are not
-  tamis index -o logs.index logs/           which words are in which file
-  tamis grep logs.index 8f14e45fceea167a    find one, opening only files that may have it
-  tamis check --keys upper known.bloom sha1.txt    ask another system's filter";
+  tamis index logs.index logs/              which words are in which file
+  tamis grep 8f14e45fceea167a logs.index    find one, opening only files that may have it
+  tamis check --key-type upper known.bloom sha1.txt    ask another system's filter";
 
 /// What this build was made without: its commands, and what else.
 fn lacking() -> Vec<&'static str> {
     let parts = [
         ("compare", cfg!(feature = "compare")),
         ("serve", cfg!(feature = "serve")),
-        ("page", cfg!(feature = "serve")),
-        ("bloom", cfg!(feature = "parquet")),
-        ("Parquet", cfg!(feature = "parquet")),
+        ("parquet", cfg!(feature = "parquet")),
         ("TLS", cfg!(feature = "tls")),
     ];
     let lacking = parts.into_iter().filter(|(_, is_there)| !is_there);
@@ -113,37 +115,31 @@ enum Command {
     Add(cmd::add::Args),
     Check(cmd::check::Args),
     Remove(cmd::remove::Args),
-    Count(cmd::count::Args),
     Index(cmd::index::Args),
-    Which(cmd::which::Args),
     Grep(cmd::grep::Args),
     #[cfg(feature = "parquet")]
-    Bloom(cmd::bloom::Args),
+    Parquet(cmd::parquet::Args),
     #[cfg(not(feature = "parquet"))]
     #[command(hide = true)]
-    Bloom(cmd::absent::Args),
+    Parquet(cmd::absent::Args),
     Explain(cmd::explain::Args),
     Info(cmd::info::Args),
     Verify(cmd::verify::Args),
     Merge(cmd::merge::Args),
     Copy(cmd::copy::Args),
-    Delete(cmd::delete::Args),
     List(cmd::list::Args),
-    Gc(cmd::gc::Args),
-    Export(cmd::export::Args),
-    Import(cmd::import::Args),
+    Drop(cmd::drop::Args),
     #[cfg(feature = "serve")]
     Serve(cmd::serve::Args),
     #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
     Serve(cmd::absent::Args),
-    #[cfg(feature = "serve")]
-    Page(cmd::page::Args),
-    #[cfg(not(feature = "serve"))]
     #[command(hide = true)]
-    Page(cmd::absent::Args),
     Completions(cmd::completions::Args),
+    #[command(hide = true)]
     Man(cmd::man::Args),
+    #[command(hide = true)]
+    Help(help::Args),
 }
 
 /// The way out for those who need what their build lacks.
@@ -171,7 +167,7 @@ fn main() -> ExitCode {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
     };
     let cli = in_groups(Cli::command())
-        .try_get_matches_from(window::tell_quiets_apart(std::env::args_os()))
+        .try_get_matches()
         .and_then(|mut found| Cli::from_arg_matches_mut(&mut found));
     let cli = match cli {
         Ok(cli) => cli,
@@ -191,34 +187,26 @@ fn main() -> ExitCode {
         Command::Add(args) => cmd::add::run(args),
         Command::Check(args) => cmd::check::run(args),
         Command::Remove(args) => cmd::remove::run(args),
-        Command::Count(args) => cmd::count::run(args),
         Command::Index(args) => cmd::index::run(args),
-        Command::Which(args) => cmd::which::run(args),
         Command::Grep(args) => cmd::grep::run(args),
         #[cfg(feature = "parquet")]
-        Command::Bloom(args) => cmd::bloom::run(args),
+        Command::Parquet(args) => cmd::parquet::run(args),
         #[cfg(not(feature = "parquet"))]
-        Command::Bloom(_) => cmd::absent::run("bloom"),
+        Command::Parquet(_) => cmd::absent::run("parquet"),
         Command::Explain(args) => cmd::explain::run(args),
         Command::Info(args) => cmd::info::run(args),
         Command::Verify(args) => cmd::verify::run(args),
         Command::Merge(args) => cmd::merge::run(args),
         Command::Copy(args) => cmd::copy::run(args),
-        Command::Delete(args) => cmd::delete::run(args),
         Command::List(args) => cmd::list::run(args),
-        Command::Gc(args) => cmd::gc::run(args),
-        Command::Export(args) => cmd::export::run(args),
-        Command::Import(args) => cmd::import::run(args),
+        Command::Drop(args) => cmd::drop::run(args),
         #[cfg(feature = "serve")]
         Command::Serve(args) => cmd::serve::run(args),
         #[cfg(not(feature = "serve"))]
         Command::Serve(_) => cmd::absent::run("serve"),
-        #[cfg(feature = "serve")]
-        Command::Page(args) => cmd::page::run(args),
-        #[cfg(not(feature = "serve"))]
-        Command::Page(_) => cmd::absent::run("page"),
         Command::Completions(args) => cmd::completions::run(args),
         Command::Man(args) => cmd::man::run(args),
+        Command::Help(args) => help::run(&args),
     };
     match result {
         Ok(Exit::Done) => ExitCode::SUCCESS,
@@ -232,60 +220,6 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
-}
-
-/// The commands as `--help` lists them.
-const GROUPS: [(&str, &[&str]); 4] = [
-    (
-        "Every day",
-        &[
-            "dedup", "create", "add", "check", "remove", "count", "explain", "info", "plan",
-        ],
-    ),
-    (
-        "Finished lists, and indexes of files",
-        &["build", "index", "which", "grep"],
-    ),
-    ("Filters in Redis", &["list", "copy", "delete", "gc"]),
-    (
-        "Tools",
-        &[
-            "compare",
-            "serve",
-            "page",
-            "verify",
-            "merge",
-            "bloom",
-            "export",
-            "import",
-            "completions",
-            "man",
-            "help",
-        ],
-    ),
-];
-
-/// The command, with its subcommands in groups in its help.
-fn in_groups(mut command: clap::Command) -> clap::Command {
-    command.build();
-    let styles = command.get_styles();
-    let (header, literal) = (*styles.get_header(), *styles.get_literal());
-    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
-    for (group, names) in GROUPS {
-        text += &format!("\n{header}{group}:{header:#}\n");
-        let known = |name: &&str| {
-            command
-                .find_subcommand(name)
-                .filter(|known| !known.is_hide_set())
-        };
-        for found in names.iter().filter_map(known) {
-            let (name, about) = (found.get_name(), found.get_about());
-            let about = about.map(ToString::to_string).unwrap_or_default();
-            text += &format!("  {literal}{name:<13}{literal:#}{about}\n");
-        }
-    }
-    text += &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}");
-    command.help_template(text)
 }
 
 /// Says what to do instead of an option that does not exist.
@@ -302,42 +236,28 @@ fn advise(error: &mut clap::Error) {
         (option, _) if option.starts_with('-') => {
             format!("a command comes first, e.g. tamis plan {option}; `tamis --help` lists them")
         }
-        ("which", "-i" | "--ignore-case") => {
-            "words are found whatever their case; `tamis grep -i` prints the lines".into()
-        }
         ("grep", "-r" | "-R" | "--recursive") => {
-            "an index knows its folders: `tamis index -o INDEX FOLDER` makes one".into()
+            "an index knows its folders: `tamis index INDEX FOLDER` makes one".into()
         }
-        ("grep", "-e") => "patterns are arguments, or lines of a file: -f FILE".into(),
         ("grep", "-z" | "-a" | "--search-zip" | "--text") => {
             "compressed files and binary ones are searched anyway".into()
         }
         ("grep", "-P") => "-E takes regular expressions, without look-around".into(),
+        (_, "-r" | "--recursive") => "a folder is read with all files in it".into(),
+        (_, "--csv" | "--tsv" | "--jsonl" | "--field") => {
+            format!(
+                "-k says what a key is: -k {}:…; `tamis help keys`",
+                option.trim_start_matches('-')
+            )
+        }
+        ("dedup", "-d" | "--repeated") => "-v prints the duplicates, each but its first".into(),
+        ("dedup", "-w" | "-s" | "-f") => {
+            "-k says what of a line is its key: `tamis help keys`".into()
+        }
         (command, _) => format!("`tamis {command} --help` lists the options"),
     };
     let advice = vec![clap::builder::StyledStr::from(advice)];
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(advice));
-}
-
-#[test]
-fn every_command_is_in_one_group() {
-    let mut command = Cli::command();
-    command.build();
-    let grouped: Vec<&str> = GROUPS
-        .iter()
-        .flat_map(|(_, names)| *names)
-        .copied()
-        .collect();
-    for known in command
-        .get_subcommands()
-        .filter(|known| !known.is_hide_set())
-    {
-        let times = grouped
-            .iter()
-            .filter(|name| **name == known.get_name())
-            .count();
-        assert_eq!(times, 1, "{}", known.get_name());
-    }
 }
 
 /// Says what is wrong with the arguments, and nothing of a password that is among them.

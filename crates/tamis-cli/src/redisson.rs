@@ -27,7 +27,7 @@ pub(crate) struct Live {
 impl ForeignArgs {
     /// Whether a filter in Redis is Redisson's, which must be said.
     pub(crate) fn is_redisson(&self) -> Result<bool> {
-        match self.format {
+        match self.format() {
             None => self.refuse_for_ours("in Redis").map(|()| false),
             Some(Format::Redisson) => Ok(true),
             Some(other) => bail!(
@@ -45,7 +45,7 @@ impl ForeignArgs {
         if self.keys.is_none() {
             bail!(
                 "a redisson filter does not say which codec turned its keys into bytes\n\
-                 hint: use --keys utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
+                 hint: use --key-type utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
                  json for JsonJacksonCodec"
             );
         }
@@ -141,7 +141,7 @@ impl Live {
             ),
             (
                 "keys are",
-                "the codec's bytes: the server does not say which (--keys)".into(),
+                "the codec's bytes: the server does not say which (--key-type)".into(),
             ),
             (
                 "capacity",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tamis::{AnyFilter, Hasher};
 use tamis_records::formats::FileClass;
 use tamis_records::input::{Input, InputError, Packing};
-use tamis_records::key::{Asked, Columns, Part, Pointer, RecordRule, Separator};
+use tamis_records::key::{Asked, Part, RecordRule};
 use tamis_records::progress::Progress;
 use tamis_records::reader::{Oddities, Oddity, Reader};
 use tamis_records::records::Framing;
@@ -16,18 +16,31 @@ use tamis_records::records::Framing;
 /// Where keys come from and what of a record is its key.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// Files to read; none or `-` is standard input
+    /// Files to read, and folders of them; none or `-` is standard input
     ///
-    /// gzip, zstd, bzip2 and xz are recognised and unpacked.
+    /// gzip, zstd, bzip2 and xz are recognised and unpacked. Of a folder, all files
+    /// are read, also in folders inside it and hidden ones, sorted by name. Links to
+    /// files are followed, links to folders are not. Files that the command itself
+    /// uses are left out.
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    #[command(flatten)]
-    part: PartArgs,
+    /// What of a record is its key: line, csv:COL,... tsv: jsonl: field: ... [default: line]
+    ///
+    ///   line             the whole line; line(;) for records that end with ; (see -z)
+    ///   csv:COL,...      columns of CSV, by name or number from 1; csv(;):COL,... with ; between them
+    ///   tsv:COL,...      columns of tab-separated values
+    ///   field:N,...      fields between blanks, by number from 1, as awk has them
+    ///   jsonl:/PTR,...   what these JSON pointers find in each line
+    ///
+    /// A column's name with a comma in it is in quotes: -k 'csv:"last, first",id'.
+    /// `tamis help keys` says more.
+    #[arg(short = 'k', long = "key", value_name = "KEY", verbatim_doc_comment)]
+    key: Option<String>,
 
-    /// What is between the columns of --csv instead of a comma, e.g. ';' or '|'
-    #[arg(long, value_name = "C", value_parser = parse_separator, requires = "csv")]
-    csv_sep: Option<u8>,
+    /// Records end with NUL instead of a line feed
+    #[arg(short = 'z', long, conflicts_with = "key")]
+    null_data: bool,
 
     /// CSV or TSV files have no header row; name columns by number
     #[arg(long)]
@@ -40,20 +53,9 @@ pub(crate) struct InputArgs {
     #[command(flatten)]
     rule: RuleArgs,
 
-    /// Read the files in folders and in the folders inside them, sorted by name
-    ///
-    /// Hidden files are read, too. Links to files are followed, links to folders
-    /// are not. Files that the command itself uses are left out.
-    #[arg(short = 'r', long)]
-    recursive: bool,
-
-    /// Also read the files named in LIST, one name per line; `-` is standard input
-    #[arg(long, value_name = "LIST", conflicts_with = "files0_from")]
-    files_from: Option<PathBuf>,
-
-    /// The same with a NUL after each name, as `find -print0` writes it
+    /// Also read the files named in LIST, one per line or with a NUL behind each; `-` is standard input
     #[arg(long, value_name = "LIST")]
-    files0_from: Option<PathBuf>,
+    files_from: Option<PathBuf>,
 
     /// Read bytes as they are: unpack nothing, and don't warn of what is not text
     #[arg(long)]
@@ -97,78 +99,15 @@ impl RuleArgs {
     }
 }
 
-#[derive(clap::Args, Clone, Debug)]
-#[group(multiple = false)]
-struct PartArgs {
-    /// Records end with NUL instead of a line feed
-    #[arg(short = '0', long)]
-    null: bool,
-
-    /// Records end with this byte
-    #[arg(long, value_name = "C", value_parser = parse_delimiter)]
-    delimiter: Option<u8>,
-
-    /// The key is these columns of CSV, by name or number from 1; a name with a comma is in quotes
-    #[arg(long, value_name = "COL,...")]
-    csv: Option<String>,
-
-    /// The key is these columns of tab-separated values
-    #[arg(long, value_name = "COL,...")]
-    tsv: Option<String>,
-
-    /// The key is these fields, by number from 1, of lines with blanks between them, as awk has them
-    #[arg(long, value_name = "N,...")]
-    field: Option<String>,
-
-    /// The key is what these JSON pointers find in each line
-    #[arg(long, value_name = "/POINTER,...")]
-    jsonl: Option<String>,
-}
-
-fn parse_delimiter(text: &str) -> Result<u8, String> {
-    match (text, text.as_bytes()) {
-        ("\\t", _) => Ok(b'\t'),
-        ("\\0", _) => Ok(0),
-        ("\\n", _) => Ok(b'\n'),
-        (_, [byte]) => Ok(*byte),
-        _ => Err("expected one byte (or \\t, \\0, \\n)".into()),
-    }
-}
-
-fn parse_separator(text: &str) -> Result<u8, String> {
-    match parse_delimiter(text)? {
-        b'"' | b'\n' | b'\r' => Err("quotes and line ends have their own meaning in CSV".into()),
-        byte => Ok(byte),
-    }
-}
-
 impl InputArgs {
     fn rule(&self) -> Result<RecordRule> {
-        let columns = |list: &str, separator| {
-            let header = !self.no_header && separator != Separator::Blanks;
-            let columns = Columns::parse(list, header)?;
-            Ok::<_, String>(Part::Columns { separator, columns })
+        let key = self.key.as_deref().unwrap_or("line");
+        let part = if self.null_data {
+            Ok(Part::Whole(Framing::Delimited(0)))
+        } else {
+            Part::parse(key, !self.no_header)
         };
-        let part = match &self.part {
-            PartArgs {
-                csv: Some(list), ..
-            } => columns(list, Separator::Quoted(self.csv_sep.unwrap_or(b','))),
-            PartArgs {
-                tsv: Some(list), ..
-            } => columns(list, Separator::Tab),
-            PartArgs {
-                field: Some(list), ..
-            } => columns(list, Separator::Blanks),
-            PartArgs {
-                jsonl: Some(list), ..
-            } => Pointer::parse_list(list).map(Part::Json),
-            PartArgs { null: true, .. } => Ok(Part::Whole(Framing::Delimited(0))),
-            PartArgs { delimiter, .. } => {
-                let delimiter = delimiter.unwrap_or(b'\n');
-                Ok(Part::Whole(Framing::Delimited(delimiter)))
-            }
-        };
-        let part = part.map_err(anyhow::Error::msg)?;
+        let part = part.map_err(|why| anyhow!("-k {why}"))?;
         let made = self.rule.of_values(part.values())?;
         Ok(RecordRule::of(part, self.hex, made))
     }
@@ -177,24 +116,17 @@ impl InputArgs {
     pub(crate) fn find(&self, apart: &mut Apart) -> Result<Run> {
         let rule = self.rule()?;
         let mut files = self.files.clone();
-        let newlines = self.files_from.as_ref().map(|list| (list, b'\n'));
-        let list = newlines.or(self.files0_from.as_ref().map(|list| (list, 0)));
-        if let Some((list, end)) = list {
+        if let Some(list) = &self.files_from {
             let stdin = Path::new("-");
             if *list == stdin && files.iter().any(|file| file == stdin) {
                 bail!("the list of files and a file can't both be standard input");
             }
             apart.note(Role::FileList, list)?;
-            files.extend(find::names(list, end)?);
-        } else if files.is_empty() && self.recursive {
-            bail!("-r: expected the folders to read, got none");
+            files.extend(find::names(list)?);
         } else if files.is_empty() {
             files.push(PathBuf::from("-"));
         }
-        let mut unlisted = Vec::new();
-        if self.recursive {
-            (files, unlisted) = find::files(files, apart);
-        }
+        let (files, unlisted) = find::files(files, apart);
         files.iter().try_for_each(|file| apart.check_input(file))?;
         Ok(Run {
             files,
@@ -236,7 +168,7 @@ impl Run {
                 Asked::Values(_) => {
                     return anyhow!(
                         "{other}\n\
-                         hint: name as many columns (--csv, --tsv, --field, --jsonl) as the filter was created with"
+                         hint: name as many values with -k as the filter was created with"
                     );
                 }
             };
@@ -308,9 +240,9 @@ fn warn_of(input: &str, oddity: &Oddity) {
         Oddity::NoLines(kind) => {
             let advice = match kind.class {
                 FileClass::Filter => "`tamis merge` combines filters, `tamis info` describes one",
-                FileClass::Index => "`tamis which` and `tamis grep` ask an index",
+                FileClass::Index => "`tamis grep --candidates` and `tamis grep` ask an index",
                 FileClass::Parquet => {
-                    "`tamis index --key parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
+                    "`tamis index -k parquet:COLUMN` reads its columns, and DuckDB writes them as CSV"
                 }
                 FileClass::Utf16 => "convert it: iconv -f UTF-16 -t UTF-8",
                 FileClass::Utf32 => "convert it: iconv -f UTF-32 -t UTF-8",

@@ -298,7 +298,7 @@ pub(crate) fn refused(record: Refused) -> anyhow::Error {
 /// Reports an input that failed.
 pub(crate) fn complain(error: &InputError) {
     let hint = if error.is_folder() {
-        "\nhint: -r reads the files in it"
+        "\nhint: name the files in it"
     } else if error.cause.kind() == io::ErrorKind::NotFound {
         "\nhint: keys are read from files or, without any, from standard input: echo KEY | tamis ..."
     } else {

@@ -23,6 +23,10 @@ pub(crate) struct WindowArgs {
     #[command(flatten)]
     span: SpanArgs,
 
+    /// With --within, every sighting renews a key: it is forgotten this long after it was last seen
+    #[arg(long, requires = "within", help_heading = "Windows")]
+    renew: bool,
+
     /// Divide the window into this many generations, 1 to 62 [default: 8]
     ///
     /// A generation is forgotten as a whole, so a key is remembered for up to
@@ -39,10 +43,6 @@ struct SpanArgs {
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Windows")]
     within: Option<Duration>,
 
-    /// Forget keys this long after they were last seen: every sighting renews a key
-    #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Windows")]
-    quiet: Option<Duration>,
-
     /// Forget keys once this many others were new after them, or at most a quarter more, e.g. 10M
     ///
     /// Keys are forgotten a generation at a time: the last 10M are up to 11.25M.
@@ -54,18 +54,20 @@ struct SpanArgs {
 impl WindowArgs {
     /// The window that is asked for, if one is.
     pub(crate) fn options(&self) -> Result<Option<WindowOptions>> {
+        let renewal = if self.renew {
+            Renewal::Quiet
+        } else {
+            Renewal::Within
+        };
         let (span, renewal) = match self.span {
             SpanArgs {
                 within: Some(time), ..
-            } => (Span::Time(time), Renewal::Within),
-            SpanArgs {
-                quiet: Some(time), ..
-            } => (Span::Time(time), Renewal::Quiet),
+            } => (Span::Time(time), renewal),
             SpanArgs {
                 last: Some(keys), ..
             } => (Span::Keys(keys), Renewal::Within),
             _ if self.generations.is_some() => {
-                bail!("--generations is for a window: --within TIME, --quiet TIME or --last N")
+                bail!("--generations is for a window: --within TIME or --last N")
             }
             _ => return Ok(None),
         };
@@ -85,12 +87,14 @@ impl WindowArgs {
     ) -> Result<u64> {
         match (options.span(), said) {
             (Span::Keys(keys), None) => Ok(keys),
-            (Span::Keys(_), Some(_)) => bail!("--last says how many keys there are: omit -n"),
+            (Span::Keys(_), Some(_)) => {
+                bail!("--last says how many keys there are: omit --capacity")
+            }
             (Span::Time(_), Some(keys)) => Ok(keys),
             (Span::Time(time), None) => match guess() {
                 Some(keys) => Ok(keys.max(1)),
                 None => bail!(
-                    "say how many new keys to expect in {}: -n N, e.g. -n 10M; a guess will do",
+                    "say how many new keys to expect in {}: --capacity N, e.g. --capacity 10M; a guess will do",
                     human::span(time)
                 ),
             },
@@ -139,27 +143,10 @@ pub(crate) fn refuse_without(
     time.refuse(name, kind)
 }
 
-/// `dedup` has two options of one name: `--quiet TIME` is a window, and without a time it is what `-q` is.
-pub(crate) fn tell_quiets_apart(
-    words: impl Iterator<Item = std::ffi::OsString>,
-) -> Vec<std::ffi::OsString> {
-    let mut words: Vec<_> = words.collect();
-    let end = words.iter().position(|word| word == "--");
-    if words.get(1).is_some_and(|command| command == "dedup") {
-        for at in 2..end.unwrap_or(words.len()) {
-            let next = words.get(at + 1).and_then(|next| next.to_str());
-            if words[at] == "--quiet" && !next.is_some_and(human::is_duration) {
-                words[at] = "-q".into();
-            }
-        }
-    }
-    words
-}
-
 /// When records happened.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TimeArgs {
-    /// The time of a record: csv:COLUMN, tsv:COLUMN, jsonl:/POINTER, line or now [default: now]
+    /// The time of a record, as -k has it: csv:COLUMN, tsv:COLUMN, jsonl:/POINTER, line or now [default: now]
     ///
     /// ISO 8601 or RFC 3339 (2026-11-17T10:30:00.25+01:00; without a zone it is
     /// UTC); as mail, syslog, Apache and nginx write it; or a number since 1970,

@@ -10,7 +10,7 @@ const NOT_TEXT: u8 = 0xFF;
 /// In the place of the length of a value that isn't there.
 pub(crate) const ABSENT: [u8; 8] = [0xFF; 8];
 
-/// A value of JSON as a key: what ``tamis build --jsonl`` makes of it, which for
+/// A value of JSON as a key: what ``tamis build -k jsonl:`` makes of it, which for
 /// numbers, true, false, null, lists and objects is another key than the Python
 /// object is. Equal values are one key, however they are written: 1, 1.0 and 10e-1.
 ///

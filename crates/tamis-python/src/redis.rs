@@ -53,7 +53,7 @@ impl Connection {
 }
 
 /// Opens a filter in Redis, on one server (``redis://HOST:PORT/DB/NAME``,
-/// ``rediss://`` for TLS) or a cluster (``redis-cluster://HOST:PORT,…/NAME``).
+/// ``rediss://`` for TLS) or a cluster (``redis+cluster://HOST:PORT,…/NAME``).
 ///
 /// With ``n`` the filter is made if it is not there, so that every worker can
 /// begin with the same call; ``p``, ``kind``, ``delete``, ``grow``, the hash,
@@ -136,7 +136,7 @@ pub(crate) fn connect(
         .max_lag(seconds("max_lag", max_lag)?);
     options = with_certificates(options, tls_ca, tls_cert, tls_key)?;
     if location.is_insecure() {
-        let text = c"#insecure accepts any certificate: anyone can pose as the server";
+        let text = c"tls=insecure accepts any certificate: anyone can pose as the server";
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
     }
     if allow_stale {

@@ -294,7 +294,7 @@ LINES = ["apple", "é", "", "日本語", "a line of some more words", "x" * 10_0
 
 def test_a_line_of_the_command_is_the_same_key(command):
     text = "".join(f"{line}\n" for line in LINES).encode()
-    command("create", PATH, "-n", "1000", "-p", "1e-6")
+    command("create", PATH, "--capacity", "1000", "-p", "1e-6")
     command("add", PATH, input=text)
     with tamis.Filter.open(PATH, "r+") as f:
         assert all(f.contains_many(LINES)) and all(line.encode() in f for line in LINES)
@@ -312,7 +312,7 @@ def test_files_of_python_are_the_commands(command, kind):
     text = "".join(f"{line}\n" for line in LINES).encode()
     assert command("check", PATH, input=text + b"never\n") == text
     command("verify", PATH)
-    command("create", "theirs.tamis", "-n", "1000", "-p", "1e-6", "--kind", kind, "--seed", "42")
+    command("create", "theirs.tamis", "--capacity", "1000", "-p", "1e-6", "--kind", kind, "--seed", "42")
     command("add", "theirs.tamis", input=text)
     assert tamis.Filter.load("theirs.tamis") == f
     assert tamis.Filter.open("theirs.tamis") == f
@@ -320,7 +320,7 @@ def test_files_of_python_are_the_commands(command, kind):
 
 def test_finished_lists_and_key_files_of_the_command(command):
     text = "".join(f"{line}\n" for line in LINES).encode()
-    command("build", "list.tamis", "--key-file", "secret.key", input=text)
+    command("build", "list.tamis", "--secret-file", "secret.key", input=text)
     theirs = tamis.Filter.open("list.tamis", key_file="secret.key")
     assert theirs == tamis.build(LINES, key_file="secret.key")
     secret = bytes.fromhex(pathlib.Path("secret.key").read_text())
@@ -330,7 +330,7 @@ def test_finished_lists_and_key_files_of_the_command(command):
     # A key file that Python made.
     with tamis.Filter.create(PATH, 1000, key_file="new.key") as f:
         f.add("key")
-    assert command("check", PATH, "--key-file", "new.key", input=b"key\nno\n") == b"key\n"
+    assert command("check", PATH, "--secret-file", "new.key", input=b"key\nno\n") == b"key\n"
     pathlib.Path("bad.key").write_text("hello")
     for make in (lambda: tamis.Filter(10, key_file="bad.key"), lambda: tamis.Filter.open(PATH, key_file="bad.key")):
         with pytest.raises(tamis.ParameterError, match="32 hexadecimal digits"):

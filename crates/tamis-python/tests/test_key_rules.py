@@ -55,7 +55,7 @@ PAIRS = b'name,day\nAda,1\n"Bob, B.",2\nAda,\n'
 
 @pytest.mark.parametrize("how", [[], ["-i"]], ids=["exact", "ignore case"])
 def test_filters_of_several_columns_come_from_the_command_and_go_there(command, how):
-    command("build", *how, "--csv", "name,day", "theirs.tamis", input=PAIRS)
+    command("build", *how, "-k", "csv:name,day", "theirs.tamis", input=PAIRS)
     ours = tamis.Filter.create("ours.tamis", 1000, 1e-9, values=2, ignore_case=bool(how))
     ours.update([("Ada", "1"), ("Bob, B.", b"2"), ("Ada", "")])
     ours.close()
@@ -67,7 +67,7 @@ def test_filters_of_several_columns_come_from_the_command_and_go_there(command, 
             assert ("Ada", b"1") in f and ("Ada", 1) not in f and f.info()["values"] == 2
             assert (("ADA", "1") in f) == bool(how)
             assert f.contains_many(iter([("Ada", "1")])) == [True] and f.hash(("Ada", "1")) in f
-        asked = command("check", "--csv", "name,day", path, input=PAIRS + b"Ada,2\n")
+        asked = command("check", "-k", "csv:name,day", path, input=PAIRS + b"Ada,2\n")
         assert asked == PAIRS
 
 
@@ -121,7 +121,7 @@ VALUES = """true false null 0 -0 0.0 1 1.0 10e-1 -3 3.25e10 1e400 1E+2 100 0.1 -
 @pytest.mark.parametrize("how", [[], ["-i"]], ids=["exact", "ignore case"])
 def test_values_of_json_are_those_that_the_command_read(command, how):
     records = [json.loads(value, parse_float=decimal.Decimal) for value in VALUES]
-    command("build", *how, "-p", "1e-9", "--jsonl", "/v", "v.tamis", input="".join(f'{{"v":{value}}}\n' for value in VALUES).encode())
+    command("build", *how, "-p", "1e-9", "-k", "jsonl:/v", "v.tamis", input="".join(f'{{"v":{value}}}\n' for value in VALUES).encode())
     theirs = tamis.Filter.open("v.tamis")
     assert [value for value, record in zip(VALUES, records) if tamis.Json(record) not in theirs] == []
     assert tamis.Json(2) not in theirs and tamis.Json([1, 2]) not in theirs and tamis.Json("true") not in theirs
@@ -132,7 +132,7 @@ def test_values_of_json_are_those_that_the_command_read(command, how):
     assert len(ours) == len(theirs) if not how else True
     # Several pointers, of which a record may lack some.
     lines = b'{"id":3,"name":"Ada"}\n{"name":"Bob"}\n{"id":null,"name":"Eve"}\n'
-    command("build", *how, "-p", "1e-9", "--jsonl", "/id,/name", "two.tamis", input=lines)
+    command("build", *how, "-p", "1e-9", "-k", "jsonl:/id,/name", "two.tamis", input=lines)
     two = tamis.Filter.open("two.tamis")
     for key in ((3, "Ada"), (None, "Eve")):
         assert (tamis.Json(key[0]), key[1]) in two and (tamis.Json(key[0]), tamis.Json(key[1])) in two and key not in two
@@ -200,12 +200,12 @@ def test_secrets():
 
 def test_keys_of_several_columns_in_redis(command, server):
     place = f"redis://{server}/0/pairs"
-    command("create", place, "-n", "1000", "-p", "1e-9", "--values", "2")
+    command("create", place, "--capacity", "1000", "-p", "1e-9", "--values", "2")
     with tamis.connect(place) as pairs:
         assert pairs.add(("Ada", "1")) and pairs.contains_many([("Ada", "1"), ("Ada", "2")]) == [True, False]
         for use in (pairs.add, pairs.__contains__, lambda key: pairs.add_many([key])):
             with pytest.raises(tamis.KeyTypeError, match="key: expected a tuple of 2 values"):
                 use("Ada")
         assert len(tamis.dedup(pd.DataFrame({"name": ["Ada", "Bob"], "day": ["1", "2"]}), filter=pairs)) == 1
-        assert command("check", "--csv", "1,2", "--no-header", place, input=b"Ada,1\nBob,2\nBob,1\n") == b"Ada,1\nBob,2\n"
+        assert command("check", "-k", "csv:1,2", "--no-header", place, input=b"Ada,1\nBob,2\nBob,1\n") == b"Ada,1\nBob,2\n"
         pairs.delete()

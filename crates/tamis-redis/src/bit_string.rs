@@ -35,6 +35,7 @@ pub struct BitString {
 
 impl BitString {
     fn new(at: &Location, options: &Options) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         Ok(Self {
             wire: now(Wire::new(Blocking::new(at, options), options))?,
             name: at.name().to_owned(),

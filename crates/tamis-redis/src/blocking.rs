@@ -361,6 +361,7 @@ impl Link for Blocking {
 impl Survey {
     /// Looks at everything on these servers.
     pub fn of(servers: &Servers, options: &Options) -> Result<Self, Error> {
+        let options = &servers.location().options(options)?;
         let link = Blocking::new(servers.location(), options);
         now(engine::survey::survey(link, servers, options))
     }
@@ -371,6 +372,7 @@ impl Survey {
     /// since. Returns the deleted ones.
     pub fn collect(&self, options: &Options) -> Result<Vec<Orphan>, Error> {
         let orphans: Vec<Orphan> = self.collectable().cloned().collect();
+        let options = &self.servers.location().options(options)?;
         let link = Blocking::new(self.servers.location(), options);
         now(engine::survey::collect(link, &orphans, Self::IDLE, options))
     }

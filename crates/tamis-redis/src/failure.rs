@@ -204,7 +204,7 @@ fn explained(error: &RedisError) -> Option<String> {
         ));
     }
     if said.contains("cluster support disabled") {
-        return Some("not a node of a cluster; use redis:// instead of redis-cluster://".into());
+        return Some("not a node of a cluster; use redis:// instead of redis+cluster://".into());
     }
     let unknown = said.strip_prefix("unknown command")?;
     match unknown.split(['\'', '`']).nth(1)? {

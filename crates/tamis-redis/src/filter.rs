@@ -148,6 +148,7 @@ async_methods! {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         let source = Source::<tamis::Bytes>::Plan(plan, hasher);
         Backend::create(Self::link(at, options), at, source, options).await.map(Self::of)
     }
@@ -160,22 +161,26 @@ async_methods! {
         hasher: Hasher,
         options: &Options,
     ) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         let source = Source::<tamis::Bytes>::Plan(plan, hasher);
         Backend::create_over(Self::link(at, options), at, source, options).await.map(Self::of)
     }
 
     /// The kind of the filter with this name, if there is one.
     async fn kind_at(at: &Location, options: &Options) -> Result<Option<Kind>, Error> {
+        let options = &at.options(options)?;
         Backend::kind_at(Self::link(at, options), at, options).await
     }
 
     /// Opens a filter. If it is still being created, waits for it.
     async fn open(at: &Location, options: &Options) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         Backend::open(Self::link(at, options), at, options).await.map(Self::of)
     }
 
     /// Whether anything has this name, a filter or not.
     async fn exists(at: &Location, options: &Options) -> Result<bool, Error> {
+        let options = &at.options(options)?;
         Engine::exists(Self::link(at, options), at, options).await
     }
 
@@ -188,6 +193,7 @@ async_methods! {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         let link = Self::link(at, options);
         Backend::create(link, at, Source::Copy(filter), options).await.map(Self::of)
     }
@@ -199,6 +205,7 @@ async_methods! {
         filter: &AnyFilter<B>,
         options: &Options,
     ) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         let link = Self::link(at, options);
         Backend::create_over(link, at, Source::Copy(filter), options).await.map(Self::of)
     }
@@ -211,6 +218,7 @@ async_methods! {
         replace: bool,
         options: &Options,
     ) -> Result<Self, Error> {
+        let options = &at.options(options)?;
         let link = Self::link(at, options);
         Backend::restore(link, at, dump, replace, options).await.map(Self::of)
     }
@@ -480,6 +488,7 @@ async_methods! {
     /// [`expire_in`](Self::expire_in) without opening the filter, so its secret
     /// is not needed.
     async fn expire_at(at: &Location, time: Duration, options: &Options) -> Result<(), Error> {
+        let options = &at.options(options)?;
         let mut this = Backend::at_hand(Self::link(at, options), at, options).await?;
         each!(&mut this, it => it.expire_in(time).await)
     }
@@ -487,6 +496,7 @@ async_methods! {
     /// [`persist`](Self::persist) without opening the filter, so its secret is
     /// not needed.
     async fn persist_at(at: &Location, options: &Options) -> Result<(), Error> {
+        let options = &at.options(options)?;
         let mut this = Backend::at_hand(Self::link(at, options), at, options).await?;
         each!(&mut this, it => it.persist().await)
     }
@@ -495,12 +505,14 @@ async_methods! {
     /// lost a part, or its secret is not at hand. [`Error::NotFound`] if there
     /// is none.
     async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
+        let options = &at.options(options)?;
         Backend::delete_at(Self::link(at, options), at, options).await
     }
 
     /// Takes a filter as it is, whose servers have lost keys
     /// ([`Error::RolledBack`]): they stay lost, and it can be opened again.
     async fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
+        let options = &at.options(options)?;
         match Backend::at_hand(Self::link(at, options), at, options).await? {
             Backend::Strings(mut engine) => engine.accept_loss().await,
             Backend::Module(_) => Ok(()),

@@ -1,7 +1,10 @@
 //! Locations as they are typed, right or wrong, without the passwords in them.
 
 /// The parameters of locations that may be shown.
-const HARMLESS: [&str; 4] = ["name", "db", "user", "protocol"];
+const HARMLESS: [&str; 13] = [
+    "name", "db", "user", "protocol", "timeout", "retry", "replicas", "max-lag", "write", "ca",
+    "cert", "key", "tls",
+];
 
 /// A text without the passwords of addresses in it, as in `redis://user:password@host`. An address
 /// of Redis is recognised even if its scheme is mistyped. Addresses end with whitespace.
@@ -181,7 +184,7 @@ mod tests {
         }
         for address in [
             "redis://host:6379/2/seen",
-            "redis-cluster://a:1,b:2/x",
+            "redis+cluster://a:1,b:2/x",
             "redis://[::1]:7/x",
         ] {
             assert_eq!(hide_password(address), address);

@@ -7,7 +7,7 @@
 //! use tamis::{Hasher, Kind, Plan};
 //! use tamis_redis::{Location, Options, RedisFilter};
 //!
-//! let at: Location = "redis-cluster://a.example:6379,b.example:6379/seen".parse()?;
+//! let at: Location = "redis+cluster://a.example:6379,b.example:6379/seen".parse()?;
 //! let options = Options::new();
 //! let plan = Plan::one_line(Kind::Blocked, 1_000_000_000, 0.01)?;
 //! let mut seen = RedisFilter::create(&at, &plan, Hasher::default(), &options)?;
@@ -103,6 +103,7 @@ mod module;
 mod multiplexed;
 mod options;
 mod packed;
+mod parameters;
 mod record;
 mod request;
 mod role;

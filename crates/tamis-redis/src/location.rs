@@ -1,19 +1,21 @@
 //! Where a filter lives: which servers, which database, which name.
 
-use crate::Error;
 use crate::hide::{hide_password, looks_like_location, split_parameters};
+use crate::parameters::Parameters;
+use crate::{Error, Options};
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Where a filter lives.
 ///
 /// ```text
 /// redis://[user:password@]host[:port]/[DB/]NAME               one server
-/// redis-cluster://[user:password@]host:port,host:port/NAME    a cluster, some of its nodes
+/// redis+cluster://[user:password@]host:port,host:port/NAME    a cluster, some of its nodes
 /// redis+sentinel://[user:password@]host:port,…/SERVICE/[DB/]NAME   the master that Sentinels know
 /// redis+unix:///path/of/socket?name=NAME[&db=DB][&user=…&pass=…]   a server of this machine
-/// rediss://…   rediss-cluster://…   rediss+sentinel://…       the same over TLS
+/// rediss://…   rediss+cluster://…   rediss+sentinel://…       the same over TLS
 /// ```
 ///
 /// TLS needs the feature `tls`.
@@ -22,11 +24,26 @@ use std::str::FromStr;
 /// `seen` in database 3. A filter whose name is a number, or begins with one and a
 /// slash, needs the database in front: `redis://host/0/3`.
 /// The name may contain anything but braces, which have a meaning in Redis
-/// Cluster. `?protocol=resp3` at the end selects the newer protocol; any other
-/// parameter is an error, so a name can't hold `?`, a word and `=`. `#insecure`
-/// after a TLS location accepts any certificate, so that anyone can pose as the
-/// server: for tests. IPv6 addresses stand in brackets. Sentinels get the user
-/// and the password only if they ask for them.
+/// Cluster. IPv6 addresses stand in brackets. Sentinels get the user and the
+/// password only if they ask for them.
+///
+/// What follows the name says how to talk to its servers, in the place of
+/// [`Options`]: `redis://host/seen?timeout=2s&replicas=1`. A name therefore can't hold
+/// `?`, a word and `=`.
+///
+/// | parameter | meaning |
+/// | --- | --- |
+/// | `timeout=TIME` | how long connecting, an answer and the confirmation of replicas may take: 500ms, 5s, 2m |
+/// | `retry=TIME` | [`Options::retry_for`] |
+/// | `replicas=N` | [`Options::wait_replicas`] |
+/// | `max-lag=TIME` | [`Options::max_lag`]; `max-lag=any` is [`Options::allow_stale`] |
+/// | `write=replica` | [`Options::allow_replica_writes`] |
+/// | `ca=FILE` | for TLS, the certificate authority to trust (PEM) |
+/// | `cert=FILE&key=FILE` | for TLS, the client's certificate and its private key (PEM) |
+/// | `tls=insecure` | [`Options::insecure`]: anyone can pose as the server, so only for tests |
+/// | `protocol=resp3` | the newer protocol |
+///
+/// Any other parameter is an error. In a value, `%26` stands for `&`, `%23` for `#` and `%2B` for `+`.
 ///
 /// ```
 /// use tamis_redis::Location;
@@ -43,6 +60,7 @@ pub struct Location {
     /// What Sentinels call the master.
     service: Option<String>,
     name: String,
+    parameters: Parameters,
 }
 
 /// Servers, without the name of a filter: where [`Survey`](crate::Survey) looks
@@ -80,19 +98,17 @@ const fn scheme(prefix: &'static str, tls: bool, reach: Reach) -> Scheme {
 const SCHEMES: [Scheme; 7] = [
     scheme("redis://", false, Reach::Server),
     scheme("rediss://", true, Reach::Server),
-    scheme("redis-cluster://", false, Reach::Cluster),
-    scheme("rediss-cluster://", true, Reach::Cluster),
+    scheme("redis+cluster://", false, Reach::Cluster),
+    scheme("rediss+cluster://", true, Reach::Cluster),
     scheme("redis+sentinel://", false, Reach::Sentinel),
     scheme("rediss+sentinel://", true, Reach::Sentinel),
     scheme("redis+unix://", false, Reach::Socket),
 ];
 
-const FORMS: &str = "redis://HOST/NAME, redis-cluster://HOST:PORT,…/NAME, \
+const FORMS: &str = "redis://HOST/NAME, redis+cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
-const INSECURE: &str = "#insecure";
-const PROTOCOL: &str = "protocol";
-/// The parameters of a server's socket.
-const OF_SOCKET: [&str; 5] = ["name", "db", "user", "pass", PROTOCOL];
+/// What only the location of a server's socket has behind its `?`, because its path is the socket's.
+const OF_SOCKET: [&str; 4] = ["name", "db", "user", "pass"];
 
 fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
     SCHEMES
@@ -160,8 +176,48 @@ impl Location {
         matches!(self.scheme.reach, Reach::Cluster)
     }
 
-    /// Whether anyone may pose as the server: a TLS location that ends with
-    /// `#insecure`.
+    /// These options, with what the location says of its servers in their place.
+    /// Everything that takes a location and options heeds it. Reads the files of
+    /// certificates.
+    ///
+    /// ```
+    /// use tamis_redis::{Location, Options};
+    /// let at: Location = "redis://example.org/seen?timeout=500ms&retry=1m".parse()?;
+    /// let options = at.options(&Options::new())?;
+    /// # Ok::<(), tamis_redis::Error>(())
+    /// ```
+    pub fn options(&self, options: &Options) -> Result<Options, Error> {
+        self.parameters.over(options)
+    }
+
+    /// The files that the location names: a certificate authority, the client's
+    /// certificate and its private key.
+    ///
+    /// ```
+    /// # #[cfg(feature = "tls")] {
+    /// use std::path::Path;
+    /// let at: tamis_redis::Location = "rediss://example.org/seen?ca=/etc/ca.pem".parse()?;
+    /// assert_eq!(at.files(), [Some(Path::new("/etc/ca.pem")), None, None]);
+    /// # }
+    /// # Ok::<(), tamis_redis::Error>(())
+    /// ```
+    pub fn files(&self) -> [Option<&Path>; 3] {
+        self.parameters.files()
+    }
+
+    /// How many replicas must confirm an addition, if the location says so.
+    ///
+    /// ```
+    /// let at: tamis_redis::Location = "redis://example.org/seen?replicas=1".parse()?;
+    /// assert_eq!(at.replicas(), Some(1));
+    /// # Ok::<(), tamis_redis::Error>(())
+    /// ```
+    pub const fn replicas(&self) -> Option<u32> {
+        self.parameters.replicas
+    }
+
+    /// Whether anyone may pose as the server: a TLS location with
+    /// `?tls=insecure`.
     pub fn is_insecure(&self) -> bool {
         let insecure = |node: &ConnectionInfo| {
             matches!(node.addr(), ConnectionAddr::TcpTls { insecure: true, .. })
@@ -188,12 +244,14 @@ impl Location {
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
         let url = redis::parse_redis_url(text);
         let url = url.ok_or_else(|| refuse("redis+unix:///PATH?name=NAME"))?;
-        if url
+        let others = url
             .query_pairs()
-            .any(|(key, _)| !OF_SOCKET.contains(&&*key))
-        {
-            return Err(refuse("no parameter but name, db, user, pass and protocol"));
-        }
+            .filter(|(key, _)| !OF_SOCKET.contains(&&**key));
+        let parameters = Parameters::read(others, false).map_err(|expected| {
+            refuse(&format!(
+                "{expected}; with name, db, user and pass for a socket"
+            ))
+        })?;
         let name = url.query_pairs().find(|(key, _)| key == "name");
         let name = name.map(|(_, name)| name.into_owned()).unwrap_or_default();
         if named != is_name(&name) {
@@ -208,6 +266,7 @@ impl Location {
             nodes: vec![address(text, &hidden)?],
             service: None,
             name,
+            parameters,
         })
     }
 
@@ -222,17 +281,14 @@ impl Location {
         if scheme.reach == Reach::Socket {
             return Self::parse_socket(scheme, text, named);
         }
-        let (rest, insecure) = match rest.strip_suffix(INSECURE) {
-            Some(rest) if scheme.tls => (rest, true),
-            _ => (rest, false),
-        };
-        let (rest, parameters) = split_parameters(rest);
-        let keys = parameters.split(['?', '&']).skip(1);
-        if keys.map(key_of).any(|key| key != PROTOCOL) {
-            return Err(refuse(
-                "no parameter but protocol=resp3; a user and a password stand before the host, as \
-                 in USER:PASSWORD@HOST",
-            ));
+        let (rest, text) = split_parameters(rest);
+        let parameters = read_parameters(text, scheme.tls).map_err(|expected| {
+            refuse(&format!(
+                "{expected}; a user and a password stand before the host, as in USER:PASSWORD@HOST"
+            ))
+        })?;
+        if scheme.tls && rest.ends_with("#insecure") {
+            return Err(refuse("?tls=insecure in the place of #insecure"));
         }
         // A password may hold a slash only if it is encoded, as in every URL.
         let (servers, path) = match rest.split_once('/') {
@@ -272,7 +328,7 @@ impl Location {
             return Err(refuse("servers without the name of a filter"));
         }
         if hosts.contains(',') && scheme.reach == Reach::Server {
-            return Err(refuse("one server, or redis-cluster:// for several"));
+            return Err(refuse("one server, or redis+cluster:// for several"));
         }
         let bare = |host: &str| !host.starts_with('[') && host.matches(':').count() > 1;
         if hosts.split(',').any(bare) {
@@ -280,8 +336,11 @@ impl Location {
                 "an IPv6 address in brackets: redis://[::1]:6379/NAME",
             ));
         }
+        let protocol = parameters.protocol.as_ref();
+        let protocol = protocol.map_or_else(String::new, |it| format!("?protocol={it}"));
+        let insecure = parameters.is_insecure;
         let node = |host| {
-            let url = format!("redis://{user}{host}/{db}{parameters}");
+            let url = format!("redis://{user}{host}/{db}{protocol}");
             let node = address(&url, &hidden)?;
             Ok(match node.addr().clone() {
                 ConnectionAddr::Tcp(host, port) if scheme.tls => {
@@ -301,8 +360,19 @@ impl Location {
             nodes,
             service: service.map(str::to_owned),
             name: name.to_owned(),
+            parameters,
         })
     }
+}
+
+/// What `?timeout=5s&replicas=1` says; the error is what was expected.
+fn read_parameters(text: &str, with_tls: bool) -> Result<Parameters, String> {
+    if text.contains('#') {
+        return Err("%23 where a parameter holds a #".into());
+    }
+    let url = redis::parse_redis_url(&format!("redis://h/{text}"));
+    let url = url.ok_or("parameters as in ?timeout=5s&replicas=1")?;
+    Parameters::read(url.query_pairs(), with_tls)
 }
 
 impl FromStr for Location {
@@ -322,6 +392,16 @@ impl FromStr for Servers {
 }
 
 impl Servers {
+    /// The same servers with this password: see [`Location::with_password`].
+    pub fn with_password(self, password: &str) -> Self {
+        Self(self.0.with_password(password))
+    }
+
+    /// The files that the servers' location names: see [`Location::files`].
+    pub fn files(&self) -> [Option<&Path>; 3] {
+        self.0.files()
+    }
+
     /// Whether anyone may pose as the servers: see [`Location::is_insecure`].
     pub fn is_insecure(&self) -> bool {
         self.0.is_insecure()
@@ -349,10 +429,6 @@ fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
         expected: "the address of a Redis server".into(),
         got: format!("{hidden}: {error}"),
     })
-}
-
-fn key_of(parameter: &str) -> &str {
-    parameter.split_once('=').map_or(parameter, |(key, _)| key)
 }
 
 /// What a location must have in place of this name, which is none.
@@ -473,24 +549,24 @@ mod tests {
             ("redis://host/0/7", "redis://host:6379/0/7"),
             ("redis://host/0/7/x", "redis://host:6379/0/7/x"),
             ("redis://host/7up", "redis://host:6379/7up"),
-            ("redis-cluster://a:1/7", "redis-cluster://a:1/7"),
+            ("redis+cluster://a:1/7", "redis+cluster://a:1/7"),
             ("redis://:pw@host/7/8", "redis://:***@host:6379/7/8"),
             ("redis://u:p%2Fw@h/x", "redis://u:***@h:6379/x"),
-            ("rediss://host/seen#insecure", "rediss://host:6379/seen"),
+            ("rediss://host/seen?tls=insecure", "rediss://host:6379/seen"),
             (
-                "redis-cluster://a:1,b:2/seen",
-                "redis-cluster://a:1,b:2/seen",
+                "redis+cluster://a:1,b:2/seen",
+                "redis+cluster://a:1,b:2/seen",
             ),
             (
-                "rediss-cluster://u:p@a:1,b:2/3/x",
-                "rediss-cluster://u:***@a:1,b:2/3/x",
+                "rediss+cluster://u:p@a:1,b:2/3/x",
+                "rediss+cluster://u:***@a:1,b:2/3/x",
             ),
             ("redis://h/a?b?protocol=resp3", "redis://h:6379/a?b"),
             ("redis://[::1]:7/x", "redis://[::1]:7/x"),
             ("rediss://[fe80::2]/x", "rediss://[fe80::2]:6379/x"),
             (
-                "redis-cluster://[::1]:1,b:2/x",
-                "redis-cluster://[::1]:1,b:2/x",
+                "redis+cluster://[::1]:1,b:2/x",
+                "redis+cluster://[::1]:1,b:2/x",
             ),
             (
                 "redis+sentinel://:p@a:1,b:2/main/3/x",
@@ -505,7 +581,7 @@ mod tests {
         }
         let at: Location = "redis://u:p%2Fw@h/x".parse().unwrap();
         assert_eq!(at.nodes()[0].redis_settings().password(), Some("p/w"));
-        let at: Location = "rediss-cluster://u:p@a:1,b:2/3/x".parse().unwrap();
+        let at: Location = "rediss+cluster://u:p@a:1,b:2/3/x".parse().unwrap();
         assert_eq!(
             (at.name(), at.nodes().len(), at.is_cluster()),
             ("3/x", 2, true)
@@ -539,7 +615,7 @@ mod tests {
                 "redis+sentinel://a:1",
                 "redis+sentinel://HOST:PORT/SERVICE/NAME",
             ),
-            ("redis-cluster://a:1/", "redis-cluster://HOST:PORT,…/NAME"),
+            ("redis+cluster://a:1/", "redis+cluster://HOST:PORT,…/NAME"),
         ] {
             let error = text.parse::<Location>().unwrap_err().to_string();
             assert!(error.contains(way_out), "{text}: {error}");
@@ -557,7 +633,7 @@ mod tests {
             ("redis://host/", "redis://host:6379"),
             ("redis://:pw@host/3", "redis://:***@host:6379/3"),
             ("redis://host/3/", "redis://host:6379/3"),
-            ("redis-cluster://a:1,b:2", "redis-cluster://a:1,b:2"),
+            ("redis+cluster://a:1,b:2", "redis+cluster://a:1,b:2"),
             ("redis+sentinel://a:1/main/3", "redis+sentinel://a:1/main/3"),
             ("redis+unix:///s.sock?db=3", "redis+unix:///s.sock?db=3"),
         ] {
@@ -568,7 +644,7 @@ mod tests {
         for text in [
             "redis://host/seen",
             "redis://host/3/seen",
-            "redis-cluster://a:1/3",
+            "redis+cluster://a:1/3",
             "redis+sentinel://a:1",
             "redis+unix:///s.sock?name=seen",
         ] {
@@ -589,8 +665,8 @@ mod tests {
             "redis://u:secret@host/{x}",
             "redis://u:secret@host:port/x",
             "redis://u:secret@::1:6379/x",
-            "redis-cluster://u:secret@a:1,::1/x",
-            "redis-cluster://u:secret@/x",
+            "redis+cluster://u:secret@a:1,::1/x",
+            "redis+cluster://u:secret@/x",
             "redis://u:secret@host/x?protocol=resp4",
             "redis+sentinel://u:secret@a:1/main",
             "redis+sentinel://u:secret@a:1//x",
@@ -601,6 +677,7 @@ mod tests {
             "redis:/:secret@host/0/x",
             "redis//:secret@host/0/x",
             "redis://:secret/host/x",
+            "rediss://u:secret@host/x#insecure",
             "redis://host/0/x?password=secret",
             "redis://host/0/x?protocol=resp3&pass=secret",
             "redis://host/0/x?a?pass=secret?protocol=resp3",

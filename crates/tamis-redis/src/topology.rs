@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     fn cluster() -> Topology {
-        Topology::new(&"redis-cluster://a:1,b:2/x".parse().unwrap())
+        Topology::new(&"redis+cluster://a:1,b:2/x".parse().unwrap())
     }
 
     fn range(first: i64, last: i64, host: &str, port: i64) -> Value {

@@ -110,7 +110,7 @@ impl<L: Link> Wire<L> {
                     Err(Failure::Lost(_)) if requests[i].again == Again::Never => continue,
                     Err(Failure::Moved(_)) if !self.link.is_cluster() => {
                         state.outcome = Err(Failure::Refused(Reason::of(
-                            "the server is part of a cluster; use redis-cluster:// instead of redis://",
+                            "the server is part of a cluster; use redis+cluster:// instead of redis://",
                         )));
                         refused = true;
                         continue;

@@ -227,7 +227,7 @@ impl Advice {
             };
             return format!("tamis build list.tamis keys.txt -p {rate}{smallest}");
         }
-        let mut command = format!("tamis create seen.tamis -n {}", plan.keys());
+        let mut command = format!("tamis create seen.tamis --capacity {}", plan.keys());
         if let (
             Kind::Window,
             Need::Forget { generations },

@@ -92,7 +92,7 @@ impl<'f> Standing<'f> {
             let doubt = if facts.other_hashes.is_empty() {
                 ""
             } else {
-                " (assumed: the file does not say, --hash)"
+                " (assumed: the file does not say: hash=)"
             };
             line("hashed by", format!("{hash}{doubt}"));
         }

@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    /// Who makes it: words behind `tamis create redis://… -n N -p P`, or a
+    /// Who makes it: words behind `tamis create redis://… --capacity N -p P`, or a
     /// server's command.
     fn command(self, keys: u64, rate: f64) -> String {
         let words = match self {
@@ -68,7 +68,7 @@ impl Way {
             Self::Module(kind) => format!(" --module --kind {kind}"),
             Self::Redisson => " --format redisson".into(),
         };
-        format!("tamis create redis://127.0.0.1/0/seen -n {keys} -p {rate}{words}")
+        format!("tamis create redis://127.0.0.1/0/seen --capacity {keys} -p {rate}{words}")
     }
 
     /// What it would take, or why it can't be had.

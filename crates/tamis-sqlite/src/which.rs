@@ -1,6 +1,6 @@
 //! `tamis_which(index, key)`: a table of the files that may contain a key.
 //!
-//! It runs the command `tamis which`. What that does is more than reading an index: it lists the folders anew, compares
+//! It runs the command `tamis grep --candidates`. What that does is more than reading an index: it lists the folders anew, compares
 //! the files with what they were, reads keys as the index does. All of it here would be half of the command.
 
 use crate::key::{error, with_bytes};
@@ -107,18 +107,19 @@ pub(crate) struct Answers<'vtab> {
     table: PhantomData<&'vtab Which>,
 }
 
-/// What `tamis which` answers.
+/// What `tamis grep --candidates` answers.
 fn ask(arguments: &[OsString]) -> Result<Vec<[String; 2]>> {
     let mut command = Command::new("tamis");
-    command.args(["which", "--json"]).stdin(Stdio::null());
+    command.args(["grep", "--candidates", "--json"]).stdin(Stdio::null());
     if let [_, _, spec] = arguments {
         command.arg("--key").arg(spec);
     }
     // Behind the dashes, nothing is an option.
-    let done = command.arg("--").args(&arguments[..2]).output();
+    let (index, keys) = (&arguments[0], &arguments[1]);
+    let done = command.arg("--").args([keys, index]).output();
     let done = done.map_err(|e| {
         error(format!(
-            "tamis which: {e}; tamis_which runs the command `tamis`, which must be on the PATH"
+            "tamis grep: {e}; tamis_which runs the command `tamis`, which must be on the PATH"
         ))
     })?;
     if !matches!(done.status.code(), Some(0 | 1)) {

@@ -95,8 +95,8 @@ def made(tamis, tmp_path):
 
     def make(name, keys, *options, n=1000, p=0.000001):
         path = tmp_path / name
-        tamis("create", "-n", n, "-p", p, *options, path)
-        key_file = options[options.index("--key-file"):][:2] if "--key-file" in options else ()
+        tamis("create", "--capacity", n, "-p", p, *options, path)
+        key_file = options[options.index("--secret-file"):][:2] if "--secret-file" in options else ()
         tamis("add", *key_file, path, text="".join(f"{key}\n" for key in keys))
         return str(path)
 

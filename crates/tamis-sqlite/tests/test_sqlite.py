@@ -135,14 +135,14 @@ def test_rules_for_keys(db, made, tamis, tmp_path):
     assert db.one("SELECT tamis_check(?, 'http://EXAMPLE.org/a')", path) == 1
     assert db.one("SELECT tamis_has(?, 'http://EXAMPLE.org/a')", pathlib.Path(path).read_bytes()) == 1
     two = tmp_path / "two.tamis"
-    tamis("create", "-n", "100", "--values", "2", two)
+    tamis("create", "--capacity", "100", "--values", "2", two)
     db.fails("made of 2 values", "SELECT tamis_check(?, 'a')", str(two))
     db.fails("made of 2 values", "SELECT tamis_has(?, 'a')", two.read_bytes())
 
 
 def test_secrets_apart(db, made, tmp_path):
     key, other = str(tmp_path / "secret.key"), tmp_path / "other.key"
-    path = made("apart.tamis", ["apple"], "--key-file", key)
+    path = made("apart.tamis", ["apple"], "--secret-file", key)
     blob = pathlib.Path(path).read_bytes()
     other.write_text("0" * 32)
     for function, source in ("tamis_check", path), ("tamis_has", blob):
@@ -208,7 +208,7 @@ def test_filters_of_columns(db, tamis, tmp_path):
     """The file that the command would make of the same keys."""
     blob = db.one(f"{series(20_000)} SELECT tamis_filter('key ' || i, 20000, 0.01) FROM s")
     path = tmp_path / "command.tamis"
-    tamis("create", "-n", "20000", "-p", "0.01", path)
+    tamis("create", "--capacity", "20000", "-p", "0.01", path)
     tamis("add", path, text="".join(f"key {i}\n" for i in range(20_000)))
     assert blob == path.read_bytes()
     # No false "no", and the promised rate on other keys: 2,000 of them, and 45 is the standard deviation.
@@ -310,8 +310,8 @@ def test_a_window_is_asked_as_of_now(db, tamis, tmp_path):
     """A window that nobody adds to forgets all the same. Before the latest key it is never asked."""
     for name, when, answer in ("past", "2001-02-03T04:05:06Z", 0), ("ahead", None, 1):
         path = tmp_path / f"{name}.tamis"
-        tamis("create", "--within", "1h", "-n", 100, "-p", "1e-6", path)
-        times = ["--tsv", "1", "--no-header", "--time", "tsv:2"] if when else []
+        tamis("create", "--within", "1h", "--capacity", 100, "-p", "1e-6", path)
+        times = ["-k", "tsv:1", "--no-header", "--time", "tsv:2"] if when else []
         tamis("add", *times, path, text=f"key\t{when}\n" if when else "key\n")
         assert db.one("SELECT tamis_check(?, 'key')", str(path)) == answer
         assert db.one("SELECT tamis_has(?, 'key')", path.read_bytes()) == answer
@@ -353,11 +353,11 @@ def test_which(db, index, tamis, tmp_path):
     assert db.rows(which, index, "b1234567") == [("logs/b.log",)]
     assert db.rows(which, index, "4711") == db.rows(which, index, 4711) == [(f"logs/{name}.log",) for name in "abc"]
     assert db.rows(which, index, "missing") == db.rows(which, index, None) == []
-    assert "\n".join(file for (file,) in db.rows(which, index, "shared")) + "\n" == tamis("which", index, "shared")
+    assert "\n".join(file for (file,) in db.rows(which, index, "shared")) + "\n" == tamis("grep", "--candidates", "shared", index)
     # A file that is new may contain anything, and so may one that has changed.
     (tmp_path / "logs/new.log").write_text("anything\n")
     answers = db.rows("SELECT file, state FROM tamis_which(?, 'missing')", index)
-    told = json.loads(tamis("which", "--json", index, "missing"))["files"]
+    told = json.loads(tamis("grep", "--candidates", "--json", "missing", index))["files"]
     assert answers == [(file["file"], file["state"]) for file in told] and [file for file, _ in answers] == ["logs/new.log"]
     # Joined with a table of keys, in any order.
     db.rows("CREATE TABLE wanted (key)")

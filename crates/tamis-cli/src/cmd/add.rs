@@ -1,6 +1,6 @@
 use crate::about::About;
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, named, warn_if_overfull};
+use crate::location::{KeyFile, Place, named, refuse_waiting, warn_if_overfull};
 use crate::lock::LockArgs;
 use crate::redisson::Live;
 use crate::remote::{Dates, Timely, claim, with_keys};
@@ -30,9 +30,9 @@ Examples:
   tamis add --new seen.tamis urls.txt > new-urls.txt
   cut -f1 table.tsv | tamis add seen.tamis
   crawl | tamis add --new redis://10.0.0.7/seen | fetch
-  tamis add --csv customer,date seen.tamis orders.csv
-  tamis add --jsonl /id --time jsonl:/ts seen.tamis events.jsonl   a window, by the events' own time
-  tamis add --format guava --keys utf8 users.bin users.txt   another system's filter")]
+  tamis add -k csv:customer,date seen.tamis orders.csv
+  tamis add -k jsonl:/id --time jsonl:/ts seen.tamis events.jsonl   a window, by the events' own time
+  tamis add --format guava --key-type utf8 users.bin users.txt   another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -67,23 +67,18 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let mut input = args
-        .input
-        .find_for(&args.filter, &args.key, &args.redis, &[])?;
+    let mut input = args.input.find_for(&args.filter, &args.key, &[])?;
     input.rule = args.time.rule(input.rule)?;
     let input = &input;
     let report = match &args.filter {
         Place::File(path) => add_to_file(path, &args, input)?,
         Place::Redis(at) if args.foreign.is_redisson()? => {
-            args.redis.refuse_waiting()?;
+            refuse_waiting(at)?;
             let encoding = args.foreign.codec(input)?;
-            let mut live = Live::open(at, &args.redis.options(&args.key)?)?;
+            let mut live = Live::open(at, &args.key.redis_options()?)?;
             let report = add(&mut live, &encoding, (&args, input), |live, keys, new| {
                 live.add(keys, new)
             })?;
@@ -91,7 +86,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             report
         }
         Place::Redis(at) => {
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.key.open_redis(at)?;
             if let Some(window) = filter.window() {
                 args.time.check(&window)?;
                 let by_record = input.rule.has_time();

@@ -25,8 +25,8 @@ Examples:
   tamis build -p 1e-6 --smallest hashes.tamis hashes.txt
   tamis build --allow customers.txt blocked.tamis blocked.txt
                                                    never wrong about a key on either list
-  tamis build --memory 1GB rows.tamis rows.csv --csv id
-  tamis build --format guava --keys utf8 users.txt -o users.bin
+  tamis build --memory 1GB rows.tamis rows.csv -k csv:id
+  tamis build --format guava --key-type utf8 users.txt -o users.bin
                                                    another system's filter")]
 pub(crate) struct Args {
     /// The file to create; with -o, another file of keys
@@ -95,7 +95,7 @@ pub(crate) struct Args {
     format: Option<Format>,
 
     /// How its keys become bytes: utf8, utf16, int32, int64, uint64, float32, float64, python-number, upper, lower
-    #[arg(long = "keys", value_name = "HOW", requires = "format")]
+    #[arg(long = "key-type", value_name = "HOW", requires = "format")]
     keys: Option<Keys>,
 
     #[command(flatten)]
@@ -303,7 +303,7 @@ impl Args {
         Ok(format!(
             "collision: {blocked:?} on the block list and {allowed:?} on the allow list are \
              different keys with the same hash, so no filter could tell them apart\n\
-             hint: somebody chose them so: use --keyed"
+             hint: somebody chose them so: use --secret"
         ))
     }
 }

@@ -1,6 +1,6 @@
 use crate::bitmap::Bitmap;
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, in_redis, named};
 use crate::redisson::Live;
 use crate::remote::{Dated, Remote, Timely, with_keys};
 use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
@@ -27,9 +27,10 @@ Examples:
   tamis check -v seen.tamis urls.txt          the URLs that are certainly new
   echo alice@example.org | tamis check -q blocked.tamis && echo blocked
   tamis check -Hn blocked.tamis *.txt         with file and line number
+  tamis check --tally logins.tamis names.txt  how often each was added
   tamis check --hex digests.tamis hex.txt     binary keys, written in hexadecimal
-  tamis check --csv id --time csv:at day.tamis events.csv    a window, each event at its own time
-  tamis check --keys upper hashlookup-full.bloom sha1.txt    another system's filter")]
+  tamis check -k csv:id --time csv:at day.tamis events.csv    a window, each event at its own time
+  tamis check --key-type upper hashlookup-full.bloom sha1.txt    another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -44,6 +45,16 @@ pub(crate) struct Args {
     /// Print only the number of keys
     #[arg(short, long)]
     count: bool,
+
+    /// Print how often each key was added, a tab and the record: for counting and cuckoo filters
+    ///
+    /// The count is never too low, except that a counter stops at 15 and a cuckoo
+    /// filter holds only a few copies. It is too high only at the filter's rate.
+    #[arg(long, conflicts_with_all = [
+        "invert", "count", "quiet", "max_count", "with_filename", "line_number", "allow", "at", "time",
+        "ForeignArgs",
+    ])]
+    tally: bool,
 
     /// Print nothing and stop at the first key found
     #[arg(short, long, conflicts_with = "count")]
@@ -95,22 +106,18 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     // The lists are read like the others, and may be asked about themselves.
-    let mut input = args
-        .input
-        .find_for(&args.filter, &args.key, &args.redis, &args.allow)?;
+    let mut input = args.input.find_for(&args.filter, &args.key, &args.allow)?;
     input.rule = args.time.rule(input.rule)?;
     let input = &input;
     match &args.filter {
+        place if args.tally => super::count::run(place, &args.key, input),
         place if args.foreign.is_bitmap() => {
             args.time.refuse(place, "foreign")?;
-            let opened = Bitmap::open(place, &args.foreign, input, &args.redis, &args.key)?;
+            let opened = Bitmap::open(place, &args.foreign, input, &args.key)?;
             let (bitmap, encoding) = (Mutex::new(opened.0), opened.1);
             check(&args, input, &encoding, |keys, found| {
                 alone(&bitmap).ask(keys, found)
@@ -147,13 +154,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Place::Redis(at) if args.foreign.is_redisson()? => {
             args.time.refuse(&args.filter, "foreign")?;
             let encoding = args.foreign.codec(input)?;
-            let live = Mutex::new(Live::open(at, &args.redis.options(&args.key)?)?);
+            let live = Mutex::new(Live::open(at, &args.key.redis_options()?)?);
             check(&args, input, &encoding, |keys, found| {
                 alone(&live).ask(keys, found)
             })
         }
         Place::Redis(at) => {
-            let filter = args.redis.open(at, &args.key)?;
+            let filter = args.key.open_redis(at)?;
             let by_record = input.rule.has_time();
             let moment = match (filter.window(), args.at) {
                 (None, asked) => {

@@ -44,7 +44,7 @@ Exit codes: 0 success, 2 an error; results that could be measured are still show
 Examples:
   tamis compare urls.txt
   tamis compare --absent today.txt blocked.txt -p 0.001
-  tamis compare --csv id orders.csv --need delete
+  tamis compare -k csv:id orders.csv --need delete
   tamis compare urls.txt.gz --html compare.html")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     memory: u64,
 
     /// Store at most this many keys, sampled evenly
-    #[arg(short = 'n', long = "keys", value_name = "N", default_value = "2M", value_parser = human::parse_count, allow_negative_numbers = true)]
+    #[arg(long = "sample", value_name = "N", default_value = "2M", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: u64,
 
     /// Calculate the sizes for this many such keys, too

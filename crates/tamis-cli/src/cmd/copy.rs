@@ -1,13 +1,15 @@
+mod text;
+
 use crate::apart::{Apart, Role};
 use crate::bitmap;
 use crate::foreign::{self, ForeignArgs, Opened};
-use crate::location::{KeyFile, Place, RedisArgs, file_bytes, in_redis, warn_of};
+use crate::location::{KeyFile, Place, file_bytes, in_redis, warn_of};
 use crate::present::{self, Written};
 use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::str::FromStr;
-use tamis::{Existing, Kind};
+use tamis::{AnyFilter, Existing, Kind};
 use tamis_formats::{Format, Hint, Wrap};
 use tamis_redis::{Layout, Location, RedisFilter};
 
@@ -22,6 +24,11 @@ use tamis_redis::{Layout, Location, RedisFilter};
 /// that system's own encodings (dump or chunks for RedisBloom, json or binary
 /// for bits-and-blooms). `tamis build --format` makes any filter from keys.
 ///
+/// With --as base64, TO is `-` and the filter is printed as text, for places that
+/// take nothing else: mail, JSON, environment variables. A file of such text, or of
+/// what pybloomfilter's `to_base64` made, is copied back to a filter; `-` is
+/// standard input.
+///
 /// With --as blocked, a counting filter becomes the blocked filter that its
 /// keys would have built: a quarter of the size, but keys can't be removed.
 #[derive(clap::Args)]
@@ -32,6 +39,7 @@ Examples:
   tamis copy backup.tamis redis://10.0.0.7/seen --module   for BF.* clients, too
   tamis copy online.tamis list.tamis --as blocked   without counters, for distribution
   tamis copy hashlookup.bloom.gz hashlookup.bloom   another system's, unpacked
+  tamis copy seen.tamis - --as base64 > seen.txt    as text, and back: tamis copy seen.txt seen.tamis
   tamis copy --name seen dump.rdb seen.dump --as dump")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -40,7 +48,7 @@ pub(crate) struct Args {
     /// Where to copy it
     to: Place,
 
-    /// Convert it: blocked; for other systems' filters dump, chunks, json, binary
+    /// Convert it: blocked, base64; for other systems' filters dump, chunks, json, binary
     #[arg(long = "as", value_name = "WHAT")]
     as_kind: Option<As>,
 
@@ -57,18 +65,33 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 impl Args {
+    /// Puts a Tamis filter where it is to be.
+    fn save(&self, filter: &AnyFilter) -> Result<()> {
+        self.to.save(filter, self.force, || {
+            let options = self.key.redis_options()?;
+            Ok(if self.module {
+                options.in_module()
+            } else {
+                options
+            })
+        })?;
+        let bytes = match &self.to {
+            Place::File(path) => file_bytes(path, filter.bytes()),
+            Place::Redis(_) => filter.bytes(),
+        };
+        say!("{}: {}", self.to, human::size(bytes));
+        Ok(())
+    }
+
     /// Refuses a name that the copy can't get, before anything is read. Whose filter it is is not known yet, unless it
     /// was said.
     fn check(&self, to: &Path) -> Result<Existing> {
-        let written = match &self.foreign.format {
+        let written = match self.foreign.format() {
             Some(Format::Bitmap) => Written::Bits,
-            format => Written::Foreign(*format),
+            format => Written::Foreign(format),
         };
         present::check(to, self.force, written)
     }
@@ -79,6 +102,8 @@ impl Args {
 enum As {
     /// Of a counting filter: without its counters.
     Blocked,
+    /// As text.
+    Base64,
     /// Of another system's: another of its files.
     Wrap(Wrap),
 }
@@ -93,6 +118,9 @@ impl FromStr for As {
         if text == Kind::Blocked.name() {
             return Ok(Self::Blocked);
         }
+        if text == "base64" {
+            return Ok(Self::Base64);
+        }
         if let Some(wrap) = Wrap::ALL.into_iter().find(|wrap| wrap.name() == text) {
             return Ok(Self::Wrap(wrap));
         }
@@ -101,7 +129,7 @@ impl FromStr for As {
             return Err(LAYOUTS.into());
         }
         let names: Vec<&str> = Wrap::ALL.into_iter().map(Wrap::name).collect();
-        Err(format!("expected blocked, {}", names.join(", ")))
+        Err(format!("expected blocked, base64, {}", names.join(", ")))
     }
 }
 
@@ -122,6 +150,9 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     match args.as_kind {
         None => {}
         Some(As::Blocked) => bail!("{from} is a {format} filter: {LAYOUTS}"),
+        Some(As::Base64) => {
+            bail!("{from} is a {format} filter, and --as base64 is for Tamis filters")
+        }
         Some(As::Wrap(wrap)) => opened.filter.rewrap(wrap).context(from)?,
     }
     let bytes = opened.filter.to_bytes();
@@ -142,7 +173,7 @@ fn copy_bitmap(args: &Args) -> Result<Exit> {
     if args.as_kind.is_some() || to.extension().is_some_and(|end| end == "tamis") {
         bail!("{} is a bitmap: {LAYOUTS}", args.from);
     }
-    let bytes = bitmap::read(&args.from, &args.redis, &args.key)?;
+    let bytes = bitmap::read(&args.from, &args.key)?;
     let existing = present::check(to, args.force, Written::Bits)?;
     foreign::write(to, &bytes, existing)?;
     say!("{}: {}", args.to, human::size(bytes.len() as u64));
@@ -153,7 +184,7 @@ fn copy_bitmap(args: &Args) -> Result<Exit> {
 fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
     opened.filter.unpack();
     opened.filter.rewrap(Wrap::Dump)?;
-    let options = args.redis.options(&args.key)?;
+    let options = args.key.redis_options()?;
     let dump = opened.filter.to_bytes();
     let restored = RedisFilter::restore(at, &dump, args.force, &options).map_err(in_redis(at))?;
     warn_of(&restored);
@@ -176,9 +207,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     args.to.note(Role::Output, &mut apart)?;
     args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
     args.from.note(Role::Input, &mut apart)?;
+    if matches!(args.as_kind, Some(As::Base64)) {
+        return text::print(&args);
+    }
     if let Place::File(path) = &args.to {
+        if path == Path::new("-") {
+            bail!("standard output takes a filter as text only: --as base64");
+        }
         args.check(path)?;
         if args.module {
             bail!("{}: --module is for a filter in Redis", path.display());
@@ -188,15 +224,20 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         return copy_bitmap(&args);
     }
     if let Place::File(path) = &args.from
+        && let Some(text) = text::read(path)?
+    {
+        return text::copy(path, &text, &args);
+    }
+    if let Place::File(path) = &args.from
         && let Some(opened) = args.foreign.open(path)?
     {
         return copy_foreign(opened, &args);
     }
     args.foreign.refuse_in_redis()?;
     let mut filter = match &args.from {
-        Place::File(_) => args.from.load(&args.key, &args.redis)?,
+        Place::File(_) => args.from.load(&args.key)?,
         Place::Redis(at) => {
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.key.open_redis(at)?;
             if let Some(Layout::RedisBloom | Layout::ValkeyBloom) = filter.module_layout() {
                 return copy_foreign(dumped(at, &mut filter)?, &args);
             }
@@ -206,20 +247,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     match args.as_kind {
         None => {}
         Some(As::Blocked) => filter = filter.to_blocked()?.into(),
-        Some(As::Wrap(_)) => bail!("{} is a Tamis filter: {LAYOUTS}", args.from),
+        Some(As::Base64 | As::Wrap(_)) => bail!("{} is a Tamis filter: {LAYOUTS}", args.from),
     }
-    args.to.save(&filter, args.force, || {
-        let options = args.redis.options(&args.key)?;
-        Ok(if args.module {
-            options.in_module()
-        } else {
-            options
-        })
-    })?;
-    let bytes = match &args.to {
-        Place::File(path) => file_bytes(path, filter.bytes()),
-        Place::Redis(_) => filter.bytes(),
-    };
-    say!("{}: {}", args.to, human::size(bytes));
+    args.save(&filter)?;
     Ok(Exit::Done)
 }

@@ -1,6 +1,6 @@
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, in_redis, named};
 use crate::remote::{Remote, with_keys};
-use crate::stream::{InputArgs, Keyed, Run};
+use crate::stream::{Keyed, Run};
 use crate::{Exit, output};
 use anyhow::Result;
 use std::io::{BufWriter, Write};
@@ -8,45 +8,17 @@ use std::sync::Arc;
 use tamis_records::key::{KeyMaker, NoKey, Refused, Wrong};
 use tamis_records::reader::{CHUNK, Chunk};
 
-/// Show how often each key was added to a counting or cuckoo filter
-///
-/// Prints the count, a tab and the record. The count is never too low, except
-/// that a counter stops at 15 and a cuckoo filter holds only a few copies. It
-/// is too high only at the filter's rate.
-#[derive(clap::Args)]
-#[command(after_long_help = "\
-Exit codes: 0 a key was added at least once, 1 none was, 2 an error.
-
-Examples:
-  tamis count logins.tamis names.txt
-  tamis count logins.tamis names.txt | awk '$1 > 3'")]
-pub(crate) struct Args {
-    /// The filter: a file, or redis://HOST:PORT/DB/NAME
-    filter: Place,
-
-    #[command(flatten)]
-    input: InputArgs,
-
-    #[command(flatten)]
-    key: KeyFile,
-
-    #[command(flatten)]
-    redis: RedisArgs,
-}
-
-pub(crate) fn run(args: Args) -> Result<Exit> {
-    let input = &args
-        .input
-        .find_for(&args.filter, &args.key, &args.redis, &[])?;
-    match &args.filter {
+/// Prints how often each key was added to a filter that counts, a tab and the record.
+pub(super) fn run(place: &Place, key: &KeyFile, input: &Run) -> Result<Exit> {
+    match place {
         Place::File(path) => {
-            let filter = args.key.open()?.open(path).map_err(named(path))?;
+            let filter = key.open()?.open(path).map_err(named(path))?;
             count(input, filter.hasher(), |hashes, counts| {
                 filter.count_many(hashes, counts).map_err(named(path))
             })
         }
         Place::Redis(at) => {
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = key.open_redis(at)?;
             with_keys!(filter, keyed => count(input, keyed, |keys, counts| {
                 Remote::count(&mut filter, keys, counts).map_err(in_redis(at))
             }))

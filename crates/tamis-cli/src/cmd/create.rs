@@ -1,7 +1,7 @@
 use crate::apart::{Apart, Role};
 use crate::foreign;
 use crate::location::{
-    KeyFile, Place, RedisArgs, file_bytes, in_redis, saving, warn_if_public, warn_of,
+    Place, file_bytes, in_redis, redis_options, refuse_waiting, saving, warn_if_public, warn_of,
     warn_of_secret,
 };
 use crate::present::{self, Written};
@@ -25,15 +25,15 @@ use tamis_report::window::last_keys;
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis create seen.tamis -n 10M               one false \"yes\" in a hundred, 12.4 MB
-  tamis create seen.tamis -n 10M -p 1e-6       one in a million, 38.7 MB
-  tamis create seen.tamis -n 10M --size 20MB   the best rate within 20 MB
+  tamis create seen.tamis --capacity 10M               one false \"yes\" in a hundred, 12.4 MB
+  tamis create seen.tamis --capacity 10M -p 1e-6       one in a million, 38.7 MB
+  tamis create seen.tamis --capacity 10M --size 20MB   the best rate within 20 MB
   tamis create toy.tamis --kind bloom --bits 16 --hashes 3    a picture's: `tamis explain` draws it
-  tamis create seen.tamis -n 10M --keyed       for keys that an attacker may choose
-  tamis create seen.tamis --within 24h -n 10M  forgets keys a day after they were first seen
-  tamis create redis://10.0.0.7/seen -n 10M    for many workers
-  tamis create redis://10.0.0.7/seen -n 10M --module     inside the server, for BF.* clients, too
-  tamis create --format dcso seen.bloom -n 10M -p 1e-4   another system's filter")]
+  tamis create seen.tamis --capacity 10M --secret      for keys that an attacker may choose
+  tamis create seen.tamis --within 24h --capacity 10M  forgets keys a day after they were first seen
+  tamis create redis://10.0.0.7/seen --capacity 10M    for many workers
+  tamis create redis://10.0.0.7/seen --capacity 10M --module     inside the server, for BF.* clients, too
+  tamis create --format dcso seen.bloom --capacity 10M -p 1e-4   another system's filter")]
 pub(crate) struct Args {
     /// The filter to create: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,
@@ -58,22 +58,19 @@ pub(crate) struct Args {
     ///
     /// The server must have loaded Tamis's module or, for a growing filter, any
     /// module with BF.* commands. The module hashes the keys itself. Kinds:
-    /// growing (the default), cuckoo and, with --within or --quiet, window.
+    /// growing (the default), cuckoo and, with --within, window.
     #[arg(long, help_heading = "Filters in Redis", conflicts_with_all = [
         "size", "bits", "hashes", "format", "keyed", "key_file", "seed", "url", "ignore_case", "values",
     ])]
     module: bool,
 
-    /// A key consists of this many values; for `tamis add --csv a,b` it is 2
+    /// A key consists of this many values; for `tamis add -k csv:a,b` it is 2
     #[arg(long, value_name = "N", default_value_t = 1)]
     values: usize,
 
     /// Replace it if it exists and is a filter; in Redis, the new filter keeps the old one's time to live
     #[arg(long)]
     force: bool,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 
     /// Let the filter expire after this time, e.g. 12h, 7d
     #[arg(long, value_name = "TIME", value_parser = human::parse_duration, help_heading = "Filters in Redis")]
@@ -84,7 +81,7 @@ pub(crate) struct Args {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ShapeArgs {
     /// How many keys to expect, e.g. 1000000, 1e6, 10M
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
+    #[arg(long = "capacity", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
@@ -105,7 +102,7 @@ pub(crate) struct ShapeArgs {
     ///   counting  keys can be removed and counted
     ///   cuckoo    keys can be removed; smaller than counting
     ///   growing   for an unknown number of keys
-    ///   window    for a stream: forgets (--within, --quiet, --last; without them, the last N keys)
+    ///   window    for a stream: forgets (--within, --last; without them, the last N keys)
     ///
     /// `tamis build` makes the kinds for finished lists: fuse, ribbon, cascade.
     /// With --force in Redis, the default is the kind of the filter replaced.
@@ -122,9 +119,9 @@ pub(crate) struct ShapeArgs {
 /// The numbers of a textbook filter, for those who want to set them.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub(crate) struct BloomArgs {
-    /// With --kind bloom: how many bits a key sets (k), 1 to 64; then -n may be omitted
+    /// With --kind bloom: how many bits a key sets (k), 1 to 64; then --capacity may be omitted
     ///
-    /// Without -n, the filter is made for as many keys as set half of its bits.
+    /// Without --capacity, the filter is made for as many keys as set half of its bits.
     #[arg(long, value_name = "K", conflicts_with = "rate")]
     hashes: Option<u32>,
 
@@ -152,7 +149,7 @@ impl BloomArgs {
         match kind {
             Some(Kind::Bloom) => {}
             Some(kind) => bail!(
-                "{option} is for --kind bloom; the numbers of a {kind} filter follow from -n and -p"
+                "{option} is for --kind bloom; the numbers of a {kind} filter follow from --capacity and -p"
             ),
             None => {
                 bail!("{option} needs --kind bloom: only the textbook filter has any number of it")
@@ -165,7 +162,7 @@ impl BloomArgs {
         };
         if self.hashes.is_none() && keys.is_none() {
             bail!(
-                "--bits needs a second number: --hashes K, or -n (--keys) N, from which K follows"
+                "--bits needs a second number: --hashes K, or --capacity N, from which K follows"
             );
         }
         Ok(Some(Plan::of_bits(bits, self.hashes, keys)?))
@@ -184,13 +181,13 @@ pub(crate) struct HashArgs {
     ///
     /// The secret is stored in the filter: anyone who can read the file can
     /// still construct collisions.
-    #[arg(long)]
+    #[arg(long = "secret")]
     keyed: bool,
 
-    /// Like --keyed, with the secret in FILE instead of in the filter
+    /// Like --secret, with the secret in FILE instead of in the filter
     ///
     /// If FILE does not exist, it is created, readable by you alone.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long = "secret-file", value_name = "FILE")]
     key_file: Option<PathBuf>,
 }
 
@@ -214,8 +211,9 @@ impl ShapeArgs {
     }
 
     fn keys(&self) -> Result<u64> {
-        self.keys
-            .context("say how many keys to expect: -n N, e.g. -n 10M; a guess will do")
+        self.keys.context(
+            "say how many keys to expect: --capacity N, e.g. --capacity 10M; a guess will do",
+        )
     }
 
     /// Of one line per key, so that adding is one command to the server.
@@ -262,11 +260,11 @@ pub(crate) fn plan_window(
     let (options, by_kind) = match (window.options()?, kind, keys) {
         (Some(options), None | Some(Kind::Window), _) => (options, false),
         (Some(_), Some(kind), _) => {
-            bail!("a {kind} filter forgets nothing: omit --kind, or --within, --quiet and --last")
+            bail!("a {kind} filter forgets nothing: omit --kind, or --within and --last")
         }
         (None, Some(Kind::Window), Some(keys)) => (WindowOptions::new(Span::Keys(keys)), true),
         (None, Some(Kind::Window), None) => {
-            bail!("say what a window remembers: --within TIME, --quiet TIME or --last N")
+            bail!("say what a window remembers: --within TIME or --last N")
         }
         _ => return Ok(None),
     };
@@ -274,7 +272,7 @@ pub(crate) fn plan_window(
     Ok(Some(match size {
         Some(_) if !by_kind => {
             bail!(
-                "--size is for a window of the last N keys (--kind window -n N): give the rate, -p"
+                "--size is for a window of the last N keys (--kind window --capacity N): give the rate, -p"
             )
         }
         Some(bytes) => Plan::for_size(Kind::Window, keys, bytes)?,
@@ -365,7 +363,7 @@ fn warn_if_hopeless(plan: &Plan) {
     if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
         output::warn(format_args!(
             "{} set {} of {}: {} of all keys will seem present\n\
-             hint: fewer keys (-n), or more bits",
+             hint: fewer keys (--capacity), or more bits",
             human::counted(plan.keys(), "key"),
             if rate > 0.999 { "nearly all" } else { "most" },
             human::counted(shape.bits(), "bit"),
@@ -378,7 +376,6 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     args.filter.note(Role::Filter, &mut apart)?;
     args.shape.hash.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
     if let (Some(format), Place::File(path)) = (args.format, &args.filter) {
         return create_foreign(format, path, &args);
     }
@@ -389,8 +386,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         if args.shape.hash.seed() != 0 {
             bail!("--seed: redisson has no seed");
         }
-        args.redis.refuse_waiting()?;
-        let options = args.redis.options(&KeyFile::default())?;
+        refuse_waiting(at)?;
+        let options = redis_options()?;
         let (keys, rate) = (args.shape.keys()?, args.shape.rate.unwrap_or(0.01));
         redisson::create(at, keys, rate, args.force, &options)?;
         return Ok(Exit::Done);
@@ -411,7 +408,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             (plan, file_bytes(path, plan.bytes()), plan.bits_per_key())
         }
         Place::Redis(at) => {
-            let mut options = args.redis.options(&KeyFile::default())?;
+            let mut options = redis_options()?;
             let mut shape = args.shape.clone();
             let is_window = shape.window.options()?.is_some();
             if args.force && shape.kind.is_none() && !is_window {

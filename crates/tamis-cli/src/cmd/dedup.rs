@@ -10,7 +10,7 @@ mod wrong;
 
 use self::summary::Memory;
 use crate::apart::{Apart, Role};
-use crate::location::{self, KeyFile, Place, RedisArgs};
+use crate::location::{self, KeyFile, Place};
 use crate::lock::LockArgs;
 use crate::output::Sink;
 use crate::present::{self, Written};
@@ -32,27 +32,27 @@ use tamis_records::batch::Print;
 /// how many to expect. --exact drops none, for 20 to 30 bytes per record.
 ///
 /// With --filter, records are printed before the filter is saved: after a
-/// crash a record may be printed again, but none is lost. --count and -d
+/// crash a record may be printed again, but none is lost. --count and -v
 /// remember what they see, too; --dry-run remembers nothing.
 ///
-/// A stream has no end. With --within, --quiet or --last, records are
+/// A stream has no end. With --within or --last, records are
 /// forgotten after a while, and memory stays as it is.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
-Exit codes: 0 all is well, 2 an error; with --exit-status, 1 if nothing was printed (or counted).
+Exit codes: 0 all is well, 2 an error; with --exit-code, 1 if nothing was printed (or counted).
 
 Examples:
   tamis dedup urls.txt.gz -o unique.txt.zst
   crawl | tamis dedup --filter seen.tamis | fetch      drop what earlier runs saw, too
   tamis dedup --url urls.txt                           http://A/ and http://a:80/#x are one
-  tamis dedup --csv customer,date orders.csv           one row per customer and date
-  tamis dedup --jsonl /id events.jsonl                 one line per id
-  events | tamis dedup --within 24h -n 10M --jsonl /id --time jsonl:/ts
+  tamis dedup -k csv:customer,date orders.csv           one row per customer and date
+  tamis dedup -k jsonl:/id events.jsonl                 one line per id
+  events | tamis dedup --within 24h --capacity 10M -k jsonl:/id --time jsonl:/ts
                                                        one per id and day, by the events' own time
-  alerts | tamis dedup --quiet 1h -n 1M                again after an hour without it
-  tamis dedup -d urls.txt                              the duplicates instead
-  tamis dedup --field 1,3 access.log                   one line per first and third field, as awk has them
-  tamis dedup -c urls.txt | sort -rn | head            the most frequent lines")]
+  alerts | tamis dedup --within 1h --renew --capacity 1M    again after an hour without it
+  tamis dedup -v urls.txt                              the duplicates instead
+  tamis dedup -k field:1,3 access.log                   one line per first and third field, as awk has them
+  tamis dedup --tally urls.txt | sort -rn | head            the most frequent lines")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -112,7 +112,7 @@ pub(crate) struct Args {
     ///
     /// The digest is SipHash-128 under a secret drawn for this run, so nobody
     /// can construct two keys with the same digest.
-    #[arg(long, conflicts_with_all = ["within", "quiet", "last"])]
+    #[arg(long, conflicts_with_all = ["within", "last"])]
     exact: bool,
 
     /// How many distinct records to expect [default: a guess of up to 64 MiB]
@@ -120,33 +120,33 @@ pub(crate) struct Args {
     /// Memory for this many is reserved at the start. More are no problem.
     /// With a --filter that exists and can't grow, no more than it was made for.
     ///
-    /// With --within or --quiet, how many in that time: more are no problem
+    /// With --within, how many in that time: more are no problem
     /// there, either. For a window that exists, it must be what it was made for.
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
+    #[arg(long = "capacity", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// Print the duplicates instead: every record except the first with its key
-    #[arg(short, long)]
+    #[arg(short = 'v', long = "invert")]
     duplicates: bool,
 
     /// Print each record once, behind the number of times it occurs, as `uniq -c` does
     ///
     /// Nothing is printed before all is read. Every different record is held in
     /// memory, and so is a digest of its key: the numbers are exact.
-    #[arg(short = 'c', long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates", "count"])]
+    #[arg(long, conflicts_with_all = ["filter", "within", "last", "duplicates", "count"])]
     tally: bool,
 
-    /// Print only the records that occur once, as `uniq -u` does; held in memory as with -c
-    #[arg(short, long, conflicts_with_all = ["filter", "within", "quiet", "last", "duplicates"])]
+    /// Print only the records that occur once, as `uniq -u` does; held in memory as with --tally
+    #[arg(short, long, conflicts_with_all = ["filter", "within", "last", "duplicates"])]
     unique: bool,
 
     /// Print only the number of records
     #[arg(long)]
     count: bool,
 
-    /// No summary and no progress bar; --quiet without a TIME is the same
-    #[arg(short = 'q')]
-    silent: bool,
+    /// No summary and no progress bar
+    #[arg(short, long)]
+    quiet: bool,
 
     #[command(flatten)]
     window: WindowArgs,
@@ -164,16 +164,16 @@ pub(crate) struct Args {
 
     /// Exit with 1 if nothing was printed, or counted with --count
     #[arg(long)]
-    exit_status: bool,
+    exit_code: bool,
 
     /// Write the summary as JSON to this file
     #[arg(long, value_name = "FILE")]
-    json_report: Option<PathBuf>,
+    report: Option<PathBuf>,
 
     /// Create a keyed filter: it hashes under a random secret, against keys chosen by an attacker
     ///
-    /// The secret is stored in the filter; --key-file stores it separately.
-    #[arg(long, requires = "filter", conflicts_with = "key_file")]
+    /// The secret is stored in the filter; --secret-file stores it separately.
+    #[arg(long = "secret", requires = "filter", conflicts_with = "key_file")]
     keyed: bool,
 
     #[command(flatten)]
@@ -181,9 +181,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     lock: LockArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 /// When a key is added to a filter that workers share.
@@ -287,12 +284,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         );
     }
     let mut task = Task::new(&args)?;
-    if let Some(path) = &args.json_report {
+    if let Some(path) = &args.report {
         present::refuse_others(path, Written::Report)?;
     }
     let mut sink = Sink::open(args.output.as_deref(), args.force, Written::Records)?;
     let prints = task.print() != Print::Nothing;
-    task.input.hides_bar = args.silent || prints && sink.is_terminal();
+    task.input.hides_bar = args.quiet || prints && sink.is_terminal();
     if prints {
         sink.end_last_line(task.input.rule.framing().delimiter())
             .context("writing the output")?;
@@ -323,9 +320,8 @@ impl Args {
             filter.note(Role::Filter, &mut apart)?;
         }
         self.key.note(&mut apart)?;
-        self.redis.note(&mut apart)?;
         apart.note_output(self.output.as_deref())?;
-        if let Some(report) = &self.json_report {
+        if let Some(report) = &self.report {
             apart.note(Role::Report, report)?;
         }
         self.input.find(&mut apart)
@@ -362,8 +358,8 @@ impl Args {
         };
         if !agrees {
             bail!(
-                "{name} was made for {}, but you expect {} (-n)\n\
-                 hint: omit -n, or use another filter",
+                "{name} was made for {}, but you expect {} (--capacity)\n\
+                 hint: omit --capacity, or use another filter",
                 human::counted(made.keys, "key"),
                 human::count(asked)
             );
@@ -409,10 +405,12 @@ impl<'a> Task<'a> {
         match &window {
             Some(options) => args.time.check(options)?,
             None if args.time.is_given() && args.filter.is_none() => {
-                bail!("--time is for a window: --within TIME or --quiet TIME")
+                bail!("--time is for a window: --within TIME")
             }
             None if args.max_memory.is_some() && args.filter.is_none() => {
-                bail!("--max-memory is for a window: --within TIME, --quiet TIME or --last N")
+                bail!(
+                    "--max-memory is for a window: --within TIME, --within TIME --renew or --last N"
+                )
             }
             None => {}
         }

@@ -1,6 +1,6 @@
 use crate::foreign::{ForeignArgs, Opened};
 use crate::index::path_bytes;
-use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::location::{KeyFile, Place, named};
 use crate::stream::Keyed as _;
 use crate::window::{self, AskedAt};
 use crate::{Exit, output};
@@ -25,7 +25,7 @@ Examples:
   echo apple | tamis add toy.tamis
   tamis explain toy.tamis apple pear
   tamis explain --json seen.tamis https://example.org/
-  tamis explain guava.bloom --keys utf8 apple         another system's filter
+  tamis explain guava.bloom --key-type utf8 apple         another system's filter
   tamis explain pairs.tamis ada,2026-11-15    a key of two values, as a row of CSV")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
@@ -52,9 +52,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -69,12 +66,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
-            if args.redis.open(at, &args.key)?.kind() == Kind::Window {
+            if args.key.open_redis(at)?.kind() == Kind::Window {
                 bail!(
                     "{at}: answers of a window in Redis can't be explained; `tamis check` asks it"
                 );
             }
-            args.explain(&args.filter.load(&args.key, &args.redis)?)
+            args.explain(&args.filter.load(&args.key)?)
         }
     }
 }

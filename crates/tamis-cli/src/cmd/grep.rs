@@ -1,3 +1,4 @@
+mod candidates;
 mod choice;
 mod rg;
 
@@ -8,6 +9,7 @@ use crate::index::watch::Watcher;
 use crate::index::{Index, is_index, records};
 use crate::{Exit, human, output, stream};
 use anyhow::{Result, anyhow, bail};
+use candidates::Candidates;
 use choice::{ChoiceArgs, FileChoice};
 use clap::ValueEnum;
 use rg::RgOptions;
@@ -28,42 +30,59 @@ use tamis_records::progress::Progress;
 /// reads in them only the segments that may, and prints the lines as ripgrep
 /// does. Text that is newer than the index is searched as it is.
 ///
-/// A KEY is text that stands in a line with no word cut at either end, as for
+/// A PATTERN is text that stands in a line with no word cut at either end, as for
 /// `rg -wF`. -F finds text anywhere, as `rg -F`; -E finds regular expressions,
 /// as `rg`. What can't be narrowed is searched completely; --stats says how
 /// much that was.
 ///
 /// Indexes of other keys are asked for records: `line` finds lines equal to
-/// KEY, a column finds rows with that value. Choose with --key where an index
+/// PATTERN, a column finds rows with that value. Choose with -k where an index
 /// has several.
+///
+/// With --candidates, no file is opened: it lists those that may have a match. A
+/// file that is not listed certainly has none. Of the files without one, one in a
+/// hundred (or the rate of the index) is listed anyway; one that is new, has
+/// changed since it was indexed or could not be read is always listed. With several
+/// patterns, each line is the pattern, a tab and the file; with -l, the file alone.
+/// With -k parquet:COLUMN, INDEX may also be a Parquet file or a folder of them, whose
+/// own filters are asked; `tamis parquet` adds such filters.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 something was found, 1 nothing was, 2 an error.
 
 Examples:
-  tamis grep logs.index 8f14e45fceea167a
-  tamis grep logs.index 'GET /cart'            several words, as they stand
-  tamis grep logs.index -i -C2 timeout         whatever the case, with two lines around
-  tamis grep logs.index -E 'user=\\d+ denied'   a regular expression
-  tamis grep a.index b.index -l -f ids.txt     only the file names, from two indexes
-  tamis grep logs.index --since 2h error       lines of the last two hours
-  tamis grep rows.index --key csv:row,qualifier r1,q1")]
+  tamis grep 8f14e45fceea167a logs.index
+  tamis grep 'GET /cart' logs.index            several words, as they stand
+  tamis grep -i -C2 timeout logs.index         whatever the case, with two lines around
+  tamis grep -E 'user=\\d+ denied' logs.index   a regular expression
+  tamis grep -l -f ids.txt a.index b.index     only the file names, from two indexes
+  tamis grep --since 2h error logs.index       lines of the last two hours
+  tamis grep -k csv:row,qualifier r1,q1 rows.index
+  tamis grep --candidates 8f14e45fceea167a logs.index    the files that may have it
+  tamis grep --candidates -k parquet:id 4711 table/      by the filters in Parquet files")]
 pub(crate) struct Args {
-    /// The indexes, then what to look for
-    #[arg(value_name = "INDEX|KEY", required = true)]
-    indexes_and_keys: Vec<OsString>,
+    /// What to look for, unless -e or -f says it, then the indexes
+    #[arg(value_name = "PATTERN|INDEX", required = true)]
+    pattern_and_indexes: Vec<OsString>,
 
     #[command(flatten)]
     keys: KeyArgs,
 
-    /// Look for this, whatever it begins with; may be given several times. All other arguments are indexes then
+    /// Look for this, whatever it begins with; may be given several times. All arguments are indexes then
     #[arg(
         short = 'e',
         long = "regexp",
-        value_name = "KEY",
+        value_name = "PATTERN",
         allow_hyphen_values = true
     )]
     named: Vec<OsString>,
+
+    /// List the files that may have a match, and open none
+    #[arg(long, conflicts_with_all = [
+        "extended_regexp", "fixed_strings", "ignore_case", "smart_case", "invert_match", "count", "count_matches",
+        "only_matching", "files_without_match", "watch", "quiet", "since", "until", "stats",
+    ])]
+    candidates: bool,
 
     /// Find the text anywhere, also inside words
     #[arg(short = 'F', long, conflicts_with = "extended_regexp")]
@@ -252,6 +271,12 @@ pub(crate) enum Sort {
 pub(crate) fn run(args: Args) -> Result<Exit> {
     args.rg.check()?;
     let (indexes, keys) = args.indexes_and_keys()?;
+    if args.candidates {
+        return args.list_candidates(indexes, &keys);
+    }
+    let indexes = indexes.iter();
+    let indexes = indexes.map(|path| Index::open(Path::new(path), &args.keys.moved));
+    let indexes = indexes.collect::<Result<Vec<_>>>()?;
     let keys = args.keys.keys(&keys)?;
     let mut texts = Vec::new();
     let mut others = Vec::new();
@@ -266,25 +291,35 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         (true, false) => args.search_records(&others, &keys),
         _ => bail!(
             "some of the indexes have words or trigrams, others do not\n\
-             hint: ask them one by one, or choose with --key"
+             hint: ask them one by one, or choose with -k"
         ),
     }
 }
 
 impl Args {
-    /// Arguments that are index files come first; what follows is looked for.
-    fn indexes_and_keys(&self) -> Result<(Vec<Index>, Vec<OsString>)> {
-        let all = &self.indexes_and_keys;
-        check_order(all)?;
-        // The first is always meant to be one, so that its error is told.
-        let others = all[1..].iter();
-        let others = others.take_while(|arg| !self.named.is_empty() || is_index(Path::new(arg)));
-        let count = 1 + others.count();
-        let indexes = all[..count]
-            .iter()
-            .map(|path| Index::open(Path::new(path), &self.keys.moved));
-        let keys = [&all[count..], &self.named].concat();
-        Ok((indexes.collect::<Result<_>>()?, keys))
+    /// The indexes to ask, and what to ask them for: it comes first, unless an option says it.
+    fn indexes_and_keys(&self) -> Result<(&[OsString], Vec<OsString>)> {
+        let all = &self.pattern_and_indexes[..];
+        let is_said = !self.named.is_empty() || self.keys.is_from_file();
+        self.check_order(is_said)?;
+        match all.split_first() {
+            Some((pattern, indexes)) if !is_said => Ok((indexes, vec![pattern.clone()])),
+            _ => Ok((all, self.named.clone())),
+        }
+    }
+
+    fn list_candidates(&self, places: &[OsString], named: &[OsString]) -> Result<Exit> {
+        let [place] = places else {
+            bail!("--candidates asks one index, got {}", places.len());
+        };
+        candidates::list(&Candidates {
+            place: Path::new(place),
+            named,
+            keys: &self.keys,
+            null: self.null,
+            files: self.files_with_matches,
+            json: self.json,
+        })
     }
 
     fn patterns(&self, keys: &[Vec<u8>]) -> Result<Patterns> {
@@ -487,23 +522,49 @@ impl Args {
     }
 }
 
-/// An error if the arguments are those of rg: a pattern, and what to search.
-fn check_order(args: &[OsString]) -> Result<()> {
-    let first = Path::new(&args[0]);
-    let is_other = |arg: &&OsString| Path::new(arg).exists() && !is_index(Path::new(arg));
-    let (what, searched) = if first.is_dir() {
-        ("a folder, not an index", first)
-    } else if let (false, Some(searched)) = (first.exists(), args[1..].iter().find(is_other)) {
-        ("no such index", Path::new(searched))
-    } else {
-        return Ok(());
-    };
-    let name = searched.file_name().unwrap_or("files".as_ref()).display();
-    bail!(
-        "{}: {what}\nhint: `tamis index -o {name}.index {}` makes one, and `tamis grep {name}.index PATTERN` asks it",
-        first.display(),
-        searched.display()
-    )
+impl Args {
+    /// An error if there is no index to ask, with what the arguments look like instead.
+    fn check_order(&self, is_said: bool) -> Result<()> {
+        let args = &self.pattern_and_indexes;
+        let indexes = if is_said { args } else { &args[1..] };
+        if indexes.is_empty() {
+            let first = Path::new(&args[0]);
+            if is_index(first) {
+                bail!(
+                    "{}: nothing to look for\nhint: the pattern comes first: tamis grep PATTERN {0}",
+                    first.display()
+                );
+            }
+            bail!(
+                "no index to search in\nhint: `tamis index X.index FILES` makes one, and `tamis grep PATTERN X.index` asks it"
+            );
+        }
+        let (first, last) = (Path::new(&args[0]), Path::new(&args[args.len() - 1]));
+        if !is_said && is_index(first) && !last.exists() {
+            bail!(
+                "{}: no such index\nhint: the pattern comes first: tamis grep {0} {}; several stand behind -e",
+                last.display(),
+                first.display()
+            );
+        }
+        let is_other = |arg: &&OsString| Path::new(arg).exists() && !is_index(Path::new(arg));
+        if let Some(other) = indexes.iter().find(is_other)
+            && !self.candidates
+        {
+            let other = Path::new(other);
+            let is = if other.is_dir() {
+                "a folder, not an index"
+            } else {
+                "not an index"
+            };
+            let name = other.file_name().unwrap_or("files".as_ref()).display();
+            bail!(
+                "{}: {is}\nhint: `tamis index {name}.index {0}` makes one, and `tamis grep PATTERN {name}.index` asks it",
+                other.display()
+            );
+        }
+        Ok(())
+    }
 }
 
 fn tell(tally: &Tally) {

@@ -23,9 +23,9 @@ const MEMORY_PER_THREAD: u64 = 64 << 20;
 /// Index files by their keys, so that searches skip what can't hold them
 ///
 /// Makes small filters of the segments of every file, all in one index (and
-/// parts next to it when it becomes large). `tamis which` then lists the files
-/// that may contain a key, and `tamis grep` opens only those, and in them only
-/// the segments that may match.
+/// parts next to it when it becomes large). `tamis grep` then opens only the files that
+/// may have a match, and in them only the segments that may; `tamis grep --candidates`
+/// lists the files.
 ///
 /// Run it again to update the index: what was appended to a file is read, and
 /// new and changed files; renamed files are not read again, and deleted files
@@ -43,22 +43,22 @@ Keys:
   word                  words, whatever their case, and compounds of them: ids, addresses, paths, URLs (see docs/index.md)
   trigram               three bytes in a row, for parts of words and regular expressions
   line                  the whole line
-  csv:COLUMN,...        columns of CSV, by name, or by number from 1 in files without names
+  csv:COLUMN,...        columns of CSV, by name, or by number from 1 in files without names; csv(;): with ; between
+  field:N,...           fields between blanks, by number from 1
   tsv:COLUMN,...        columns of tab-separated values
   jsonl:/POINTER,...    what JSON pointers find in each line
   parquet:COLUMN,...    columns of Parquet, by name
   prefix:N:KEY          the first N bytes of one of these
 
 Examples:
-  tamis index -o logs.index logs/           the words of every log
-  tamis which logs.index 8f14e45fceea167a   the files that may contain this one
-  tamis grep logs.index 8f14e45fceea167a    the lines that contain it
-  tamis index -o logs.index                 update: read what is new
-  tamis index -o logs.index --watch         update whenever a file is written
-  tamis index -o rows.index --key csv:row --key csv:row,qualifier tables/")]
+  tamis index logs.index logs/           the words of every log
+  tamis grep 8f14e45fceea167a logs.index    the lines that contain this one
+  tamis grep --candidates 8f14e45fceea167a logs.index    the files that may
+  tamis index logs.index                 update: read what is new
+  tamis index logs.index --watch         update whenever a file is written
+  tamis index rows.index -k csv:row -k csv:row,qualifier tables/")]
 pub(crate) struct Args {
     /// The index file, created or updated
-    #[arg(short = 'o', long = "output", value_name = "INDEX")]
     index: PathBuf,
 
     /// What to index [default: what the last run indexed]
@@ -66,27 +66,24 @@ pub(crate) struct Args {
     paths: Vec<PathBuf>,
 
     /// What a key is; may be given several times [default: unchanged, or word]
-    #[arg(long = "key", value_name = "KEY", value_parser = parse_key_spec)]
+    #[arg(short = 'k', long = "key", value_name = "KEY", value_parser = parse_key_spec)]
     specs: Vec<KeySpec>,
 
     /// How often a segment without the key may be read, e.g. 0.01, 1% [default: unchanged, or 0.01]
     #[arg(short = 'p', long = "rate", value_name = "P", value_parser = human::parse_rate, allow_negative_numbers = true)]
     rate: Option<f64>,
 
-    /// Index only files whose path inside the folder fits; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    include: Vec<String>,
-
-    /// Leave out files and folders whose path inside the folder fits; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
+    /// Index only files whose path inside the folder fits, or with ! in front leave out files and folders whose
+    /// path fits; may be given several times
+    #[arg(short, long, value_name = "GLOB")]
+    glob: Vec<String>,
 
     /// Leave out hidden files and what .gitignore and .ignore name
     #[arg(long)]
     gitignore: bool,
 
     /// Where a folder is now that was elsewhere when it was indexed
-    #[arg(long = "root", value_name = "OLD=NEW")]
+    #[arg(long, value_name = "OLD=NEW")]
     moved: Vec<Moved>,
 
     /// Compare files and filters with their checksums, also where nothing seems to have changed
@@ -270,9 +267,11 @@ impl Args {
     }
 
     fn choice(&self) -> Choice {
+        let include = self.glob.iter().filter(|glob| !glob.starts_with('!'));
+        let exclude = self.glob.iter().filter_map(|glob| glob.strip_prefix('!'));
         Choice {
-            include: self.include.clone(),
-            exclude: self.exclude.clone(),
+            include: include.map(Clone::clone).collect(),
+            exclude: exclude.map(str::to_owned).collect(),
             gitignore: self.gitignore,
         }
     }
@@ -310,7 +309,7 @@ impl Args {
             old.files = rebased(old.files, &old.roots, &roots);
             old.roots = roots;
             old.choice = self.choice();
-        } else if !self.include.is_empty() || !self.exclude.is_empty() || self.gitignore {
+        } else if !self.glob.is_empty() || self.gitignore {
             old.choice = self.choice();
         }
         old.home = home_of(&self.index).context("finding the folder of the index")?;

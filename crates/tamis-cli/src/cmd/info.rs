@@ -1,6 +1,6 @@
 use crate::about::{self, About};
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, in_redis, named};
 use crate::redisson::Live;
 use crate::{Exit, output};
 use anyhow::Result;
@@ -25,9 +25,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -43,11 +40,11 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             About::in_file(path, &filter)
         }
         Place::Redis(at) if args.foreign.is_redisson()? => {
-            Live::open(at, &args.redis.options(&args.key)?)?.info(args.json)?;
+            Live::open(at, &args.key.redis_options()?)?.info(args.json)?;
             return Ok(Exit::Done);
         }
         Place::Redis(at) => {
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.key.open_redis(at)?;
             tamis_report::redis::about(&mut filter).map_err(in_redis(at))?
         }
     };

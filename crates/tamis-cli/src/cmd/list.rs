@@ -1,34 +1,43 @@
+mod folder;
 mod metrics;
 
-use crate::location::{KeyFile, RedisArgs, parse_servers, warn_if_insecure};
+use crate::location::{KeyFile, parse_servers, redis_options};
 use crate::{Exit, human, output};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use serde_json::json;
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
-use tamis_redis::{Condition, Found, Orphan, Servers, Survey};
+use tamis_redis::{Condition, Found, Location, Orphan, Servers, Survey};
 use tamis_report::redis::{nodes_json, shares_json};
 
-/// List the filters on Redis servers, and orphaned parts
+/// List the filters in a folder, or on Redis servers with orphaned parts
 ///
-/// Scans all keys of the database and counts the bits of every filter, a few
-/// milliseconds at a time. The numbers of keys are estimates. Orphans are parts
-/// of deleted filters; `tamis gc` deletes them. A server that can't be asked and a
-/// filter that can't be read are reported, and the exit code is 1; the rest is
-/// listed.
+/// In a folder, reads every filter to say how full it is; indexes are named, too.
+///
+/// On servers, scans all keys of the database and counts the bits of every filter, a
+/// few milliseconds at a time. The numbers of keys are estimates. Orphans are parts
+/// of deleted filters; `tamis drop --orphans` deletes them.
+///
+/// A server that can't be asked and a filter that can't be read are reported, and the
+/// exit code is 1; the rest is listed.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
+  tamis list .
   tamis list redis://10.0.0.7
   tamis list redis://10.0.0.7/2                               database 2
-  tamis list redis-cluster://10.0.0.7:6379,10.0.0.8:6379
+  tamis list redis+cluster://10.0.0.7:6379,10.0.0.8:6379
   tamis list redis+sentinel://10.0.0.7:26379/main
   tamis list --json redis+unix:///run/redis.sock
   tamis list --metrics redis://10.0.0.7 > /var/lib/node_exporter/tamis.prom")]
 pub(crate) struct Args {
-    /// The servers: redis://HOST:PORT[/DB]
-    #[arg(value_parser = parse_servers)]
-    servers: Servers,
+    /// The folder, or the servers: redis://HOST:PORT[/DB]
+    #[arg(value_name = "FOLDER|SERVERS", value_parser = OsStringValueParser::new().try_map(parse_where))]
+    place: Where,
 
     /// Print JSON, for programs
     #[arg(long)]
@@ -39,13 +48,33 @@ pub(crate) struct Args {
     metrics: bool,
 
     #[command(flatten)]
-    redis: RedisArgs,
+    key: KeyFile,
+}
+
+/// What is listed.
+#[derive(Clone, Debug)]
+enum Where {
+    Folder(PathBuf),
+    Servers(Box<Servers>),
+}
+
+fn parse_where(text: OsString) -> Result<Where> {
+    match text.to_str() {
+        Some(text) if text.contains("://") || Location::looks_like(text) => {
+            Ok(Where::Servers(Box::new(parse_servers(text)?)))
+        }
+        _ => Ok(Where::Folder(text.into())),
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    warn_if_insecure(args.servers.is_insecure());
-    let options = args.redis.options(&KeyFile::default())?;
-    let survey = Survey::of(&args.servers, &options).with_context(|| args.servers.to_string())?;
+    let servers = match &args.place {
+        Where::Folder(_) if args.metrics => bail!("--metrics is for servers"),
+        Where::Folder(folder) => return folder::list(folder, args.json, &args.key),
+        Where::Servers(servers) => servers,
+    };
+    let options = redis_options()?;
+    let survey = Survey::of(servers, &options).with_context(|| servers.to_string())?;
     match (args.json, args.metrics) {
         (true, _) => output::print(&format!("{:#}\n", to_json(&survey)))?,
         (_, true) => output::print(&metrics::page(&survey))?,
@@ -86,20 +115,25 @@ fn table(filters: &[Found]) -> String {
     if filters.is_empty() {
         return String::new();
     }
-    let widths: [usize; 8] = std::array::from_fn(|i| {
-        rows.iter()
-            .map(|row| row[i].chars().count())
-            .max()
-            .unwrap_or(0)
-    });
+    let rows: Vec<Vec<String>> = rows.into_iter().map(Vec::from).collect();
+    columns(&rows, 2..=6)
+}
+
+/// Rows in columns as wide as they must be; those of numbers stand one under the other.
+fn columns(rows: &[Vec<String>], numbers: RangeInclusive<usize>) -> String {
+    let of_column = |i: usize| rows.iter().map(move |row| row[i].chars().count());
+    let count = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..count)
+        .map(|i| of_column(i).max().unwrap_or(0))
+        .collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();
-        for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
-            // Numbers stand one under the other.
-            let _ = match i {
-                2..=6 => write!(line, "{cell:>width$}  "),
-                _ => write!(line, "{cell:<width$}  "),
+        for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if numbers.contains(&i) {
+                write!(line, "{cell:>width$}  ")
+            } else {
+                write!(line, "{cell:<width$}  ")
             };
         }
         out.push_str(line.trim_end());
@@ -151,9 +185,9 @@ fn tell(survey: &Survey) {
                 &over
             }
             Condition::Remains => {
-                "its record was deleted, renamed, evicted or lost; `tamis delete` removes the rest"
+                "its record was deleted, renamed, evicted or lost; `tamis drop` removes the rest"
             }
-            Condition::Deleting => "a deletion was interrupted; `tamis delete` completes it",
+            Condition::Deleting => "a deletion was interrupted; `tamis drop` completes it",
             _ => continue,
         };
         output::warn(format_args!("{}: {hint}", one_line(&filter.name)));
@@ -161,7 +195,7 @@ fn tell(survey: &Survey) {
     if !survey.orphans.is_empty() {
         let bytes = survey.orphans.iter().map(|orphan| orphan.bytes).sum();
         say!(
-            "{} of filters that are gone, {}: `tamis gc` deletes what nobody has used for an hour",
+            "{} of filters that are gone, {}: `tamis drop --orphans` deletes what nobody has used for an hour",
             human::counted(survey.orphans.len() as u64, "part"),
             human::size(bytes),
         );

@@ -1,7 +1,7 @@
 use crate::about::About;
 use crate::apart::{Apart, Role};
 use crate::foreign::{self, ForeignArgs, Opened};
-use crate::location::{KeyFile, Place, RedisArgs, named};
+use crate::location::{KeyFile, Place, named};
 use crate::present::{self, Written};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow, bail};
@@ -41,9 +41,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 #[derive(clap::Args)]
@@ -61,13 +58,12 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
     args.output.note(Role::Output, &mut apart)?;
     args.key.note(&mut apart)?;
-    args.redis.note(&mut apart)?;
     for filter in &args.filters {
         filter.note(Role::Input, &mut apart)?;
     }
     if let Place::File(path) = &args.output {
         // Which of both it would be is known once the filters are opened.
-        present::check(path, args.force, Written::Foreign(args.foreign.format))?;
+        present::check(path, args.force, Written::Foreign(args.foreign.format()))?;
     }
     if let Some(opened) = open_foreign(&args)? {
         return merge_foreign(&opened, &args);
@@ -77,7 +73,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     args.foreign.refuse_in_redis()?;
     let (first, others) = args.filters.split_first().context("no filters")?;
-    let mut merged = first.load(&args.key, &args.redis)?;
+    let mut merged = first.load(&args.key)?;
     for place in others {
         match place {
             // Read once, so that it need not be in memory.
@@ -86,14 +82,14 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 args.how.combine(&mut merged, &other)
             }
             Place::Redis(_) => {
-                let other = place.load(&args.key, &args.redis)?;
+                let other = place.load(&args.key)?;
                 args.how.combine(&mut merged, &other)
             }
         }
         .with_context(|| format!("{first} and {place}"))?;
     }
     args.output
-        .save(&merged, args.force, || args.redis.options(&args.key))?;
+        .save(&merged, args.force, || args.key.redis_options())?;
     let about = About::of(&merged);
     say!(
         "{}: about {}, rate now {}",

@@ -3,8 +3,6 @@
 #[cfg(not(all(feature = "compare", feature = "serve", feature = "parquet")))]
 pub(crate) mod absent;
 pub(crate) mod add;
-#[cfg(feature = "parquet")]
-pub(crate) mod bloom;
 pub(crate) mod build;
 pub(crate) mod check;
 #[cfg(feature = "compare")]
@@ -14,12 +12,9 @@ pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod dedup;
-pub(crate) mod delete;
+pub(crate) mod drop;
 pub(crate) mod explain;
-pub(crate) mod export;
-pub(crate) mod gc;
 pub(crate) mod grep;
-pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod list;
@@ -27,9 +22,10 @@ pub(crate) mod man;
 pub(crate) mod merge;
 #[cfg(feature = "serve")]
 pub(crate) mod page;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet;
 pub(crate) mod plan;
 pub(crate) mod remove;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod verify;
-pub(crate) mod which;

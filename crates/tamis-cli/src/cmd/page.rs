@@ -6,25 +6,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use tamis::{Existing, Replacement};
 
-/// Write the page of `tamis serve` into a folder, for any web server
-///
-/// The calculator, the playground and the reasons behind them work without a service,
-/// and so do filter files that are dropped on the page: the library is part of it, as
-/// WebAssembly. The folder is made if it is missing, and may be any path of a site. A
-/// page of an earlier version is replaced; other files are left alone: next to them
-/// nothing is written.
-#[derive(clap::Args)]
-#[command(after_long_help = "\
-Examples:
-  tamis page site
-  python3 -m http.server --bind 127.0.0.1 --directory site     then: http://127.0.0.1:8000/")]
-pub(crate) struct Args {
-    /// The folder
-    dir: PathBuf,
-}
-
-pub(crate) fn run(args: Args) -> Result<Exit> {
-    let dir = &args.dir;
+/// Writes the page into a folder, which is made if it is missing. A page of an earlier version is replaced; next to other
+/// files nothing is written.
+pub(super) fn save(dir: &Path) -> Result<Exit> {
     let files: Vec<_> = tamis_serve::page_files()
         .map(|(name, content)| (dir.join(name), content))
         .collect();

@@ -16,7 +16,7 @@ mod load;
 
 /// Show what a filter would cost, before you create it
 ///
-/// Give two of these: the number of keys (-n), the acceptable rate of false
+/// Give two of these: the number of keys (--capacity), the acceptable rate of false
 /// "yes" answers (-p), the size of the filter (--size). The third follows, for
 /// every kind. With all three, --size is a limit. A kind that can't have these
 /// numbers is listed with the reason. Say what else you need (--delete, --grow, --finished) to see
@@ -28,20 +28,20 @@ mod load;
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis plan -n 10M -p 0.001          how large?
-  tamis plan -n 10M --size 16MiB      what rate?
+  tamis plan --capacity 10M -p 0.001          how large?
+  tamis plan --capacity 10M --size 16MiB      what rate?
   tamis plan -p 1% --size 2GiB        how many keys?
-  tamis plan -n 10M --finished        for a list that never changes
-  tamis plan -n 10M --delete          which kind, if keys must be removed?
-  tamis plan -n 10M --grow            which kind, if 10M is only a guess?
-  tamis plan -n 10M --per-day 100M    how many wrong answers a day?
-  tamis plan -n 10M -p 1e-6 --redis   what does it take in a Redis server?
-  tamis plan -n 10M --within 24h      what does it take to remember a day?
+  tamis plan --capacity 10M --finished        for a list that never changes
+  tamis plan --capacity 10M --delete          which kind, if keys must be removed?
+  tamis plan --capacity 10M --grow            which kind, if 10M is only a guess?
+  tamis plan --capacity 10M --per-day 100M    how many wrong answers a day?
+  tamis plan --capacity 10M -p 1e-6 --redis   what does it take in a Redis server?
+  tamis plan --capacity 10M --within 24h      what does it take to remember a day?
   tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
   tamis plan --table                  rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
-    #[arg(short = 'n', long = "keys", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
+    #[arg(long = "capacity", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]
     keys: Option<u64>,
 
     /// The acceptable rate of false "yes" answers, e.g. 0.01, 1%, 1e-6 [default: 0.01]
@@ -121,9 +121,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     if let Some(plan) = plan_window(&args.window, args.kind, args.keys, args.rate, args.size)? {
         if args.redis || args.table {
-            bail!(
-                "--within, --quiet and --last are for a window in a file, not for --redis or --table"
-            );
+            bail!("--within and --last are for a window in a file, not for --redis or --table");
         }
         output::print(&of_window(&plan, args.per_day, args.json))?;
         return Ok(Exit::Done);
@@ -158,7 +156,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 fn given(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Result<Given> {
     match Given::new(keys, rate, size) {
         Some(given) => Ok(given),
-        None => bail!("say how many keys: -n N (or a rate and a size: -p P --size S)"),
+        None => bail!("say how many keys: --capacity N (or a rate and a size: -p P --size S)"),
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, in_redis, named};
 use crate::lock::LockArgs;
 use crate::remote::{Bytes, Remote, with_keys};
 use crate::stream::{InputArgs, Keyed, Pass, Report, Run};
@@ -19,7 +19,7 @@ use tamis_records::batch::Print;
 Exit codes: 0 some key was removed, 1 none was there, 2 an error.
 
 Examples:
-  tamis create online.tamis -n 10M --kind cuckoo
+  tamis create online.tamis --capacity 10M --kind cuckoo
   tamis add online.tamis logins.txt
   tamis remove online.tamis logouts.txt
   tamis remove --absent online.tamis logouts.txt > never-logged-in.txt")]
@@ -46,15 +46,10 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    let input = &args
-        .input
-        .find_for(&args.filter, &args.key, &args.redis, &[])?;
+    let input = &args.input.find_for(&args.filter, &args.key, &[])?;
     let report = match &args.filter {
         Place::File(path) if args.foreign.open(path)?.is_some() => {
             remove_from_foreign(path, &args, input)?
@@ -77,7 +72,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         }
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.key.open_redis(at)?;
             filter
                 .remove_many::<Bytes>(&[], &mut [])
                 .map_err(in_redis(at))?;

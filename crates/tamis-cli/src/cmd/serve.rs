@@ -1,5 +1,5 @@
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, PlaceParser, RedisArgs};
+use crate::location::{KeyFile, Place, PlaceParser};
 use crate::{Exit, human};
 use anyhow::{Result, anyhow, bail};
 use clap::builder::TypedValueParser;
@@ -25,12 +25,8 @@ Examples:
   curl --data-binary @senders.txt http://127.0.0.1:7654/v1/filters/blocked/check
   tamis serve --write --token-file token seen.tamis urls=redis://10.0.0.7/seen
   tamis serve --listen 0.0.0.0:443 --host filters.example.org \\
-    --tls-cert cert.pem --tls-key key.pem blocked.tamis")]
-// Its own certificate has the shorter names.
-#[command(mut_arg("redis_tls_cert", |arg| arg.long("redis-tls-cert")))]
-#[command(mut_arg("redis_tls_key", |arg| arg
-    .long("redis-tls-key")
-    .help("The private key (PEM) of --redis-tls-cert")))]
+    --tls-cert cert.pem --tls-key key.pem blocked.tamis
+  tamis serve --save-page site        its page, for any web server")]
 pub(crate) struct Args {
     /// The filters: files, or redis://HOST:PORT/DB/NAME
     #[arg(value_name = "[NAME=]FILTER", value_parser = NamedParser)]
@@ -88,6 +84,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_connections: u32,
 
+    /// Write the page into this folder, for any web server, and end
+    ///
+    /// The calculator, the playground and the reasons behind them work without a
+    /// service, and so do filter files that are dropped on the page: the library is part
+    /// of it, as WebAssembly. The folder is made if it is missing, and may be any path
+    /// of a site. A page of an earlier version is replaced; next to other files nothing
+    /// is written.
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    save_page: Option<PathBuf>,
+
     /// Serve no page, and nothing that is there for it: no /, /v1/plan and /v1/playground
     #[arg(long)]
     no_page: bool,
@@ -97,17 +103,23 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    if let Some(format @ (Format::Redisson | Format::Bitmap)) = args.foreign.format {
+    if let Some(dir) = &args.save_page {
+        return super::page::save(dir);
+    }
+    if let Some(format @ (Format::Redisson | Format::Bitmap)) = args.foreign.format() {
         bail!(
             "--format {format}: such a filter is in Redis, or says nothing of itself, and is not served"
         );
     }
+    let is_in_redis = |named: &Named| matches!(named.place, FilterPlace::Redis(_));
+    let redis = if args.filters.iter().any(is_in_redis) {
+        args.key.redis_options()?
+    } else {
+        tamis_redis::Options::new()
+    };
     let served = tamis_serve::run(Settings {
         filters: args.filters,
         listen: args.listen,
@@ -128,13 +140,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         has_page: !args.no_page,
         open: args.key.open()?,
         foreign: ForeignOptions {
-            format: args.foreign.format,
+            format: args.foreign.format(),
             keys: args.foreign.keys,
             hash: args.foreign.file_hash(),
             name: args.foreign.name,
             most_unpacked: args.foreign.max_unpacked,
         },
-        redis: args.redis.options(&args.key)?,
+        redis,
     });
     match served {
         Ok(()) => Ok(Exit::Done),
@@ -152,7 +164,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             return foreign::hint(error);
         }
         match cause.downcast_ref()? {
-            tamis::Error::KeyNeeded => Some("pass --key-file".into()),
+            tamis::Error::KeyNeeded => Some("pass --secret-file".into()),
             _ => None,
         }
     })

@@ -1,6 +1,6 @@
 use crate::about::{self, About};
 use crate::foreign::{self, ForeignArgs};
-use crate::location::{KeyFile, Place, RedisArgs, in_redis, named};
+use crate::location::{KeyFile, Place, in_redis, named};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -41,9 +41,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     foreign: ForeignArgs,
-
-    #[command(flatten)]
-    redis: RedisArgs,
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
@@ -102,10 +99,10 @@ fn verify(args: &Args) -> Result<Verified> {
         Place::Redis(at) => {
             args.foreign.refuse_in_redis()?;
             if args.seal {
-                let options = args.redis.options(&args.key)?;
+                let options = args.key.redis_options()?;
                 RedisFilter::accept_loss_at(at, &options).map_err(in_redis(at))?;
             }
-            let mut filter = args.redis.open(at, &args.key)?;
+            let mut filter = args.key.open_redis(at)?;
             filter.verify().map_err(in_redis(at))?;
             let says = match filter.module_layout() {
                 Some(_) => "the filter: present",

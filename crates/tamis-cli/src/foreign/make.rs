@@ -42,7 +42,7 @@ pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<
         },
         Format::Redisson => bail!(
             "a redisson filter lives in Redis\n\
-             hint: `tamis create --format redisson redis://HOST:PORT/NAME -n N`"
+             hint: `tamis create --format redisson redis://HOST:PORT/NAME --capacity N`"
         ),
         Format::Spark => Create::Spark {
             seed: Some(small_seed()?),

@@ -2,8 +2,11 @@
 //! replaced like ours.
 
 mod columns;
+mod format_arg;
 pub(crate) mod make;
 pub(crate) mod tell;
+
+pub(crate) use format_arg::{FormatArg, HashArg};
 
 use crate::output;
 use crate::present;
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 use tamis::file::{Existing, Replacement, open_regular};
 use tamis::index::FileIndex;
 use tamis_formats::pybloomfilter::Hash;
-use tamis_formats::{BitmapHash, Bytes, Error, Foreign, Format, Hint, Keys};
+use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 use tamis_records::batch::Token;
 
 /// How a filter of another system is to be read, where its file does not say.
@@ -29,9 +32,20 @@ pub(crate) struct ForeignArgs {
     /// pybloom-live, pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
     /// redisson (in Redis), rocksdb, spark, valkey-bloom. None of them hashes
     /// with a secret: against keys that others choose, use a filter of Tamis
-    /// with --keyed.
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    /// with --secret.
+    ///
+    /// Behind it, with commas, what the filter does not say of itself:
+    /// pybloomfilter,hash=HASH by the version that made the file: murmur
+    /// (pybloomfiltermmap3, and pybloomfiltermmap 0.3.15), murmur32 (0.3.12 to
+    /// 0.3.14), sha512 (0.3.6 to 0.3.11), superfast (0.3.1 and 0.3.2), djb (up to
+    /// 0.2.0). bitmap,hash=HASH,hashes=K,bits=M,order=ORDER by the class that sets
+    /// the bits: hash=guava (murmur3_128 as Guava has it) or guava32 (its older way,
+    /// `hash1 + i * hash2` of 32 bits) with the number of hashes, java-seeds:5,7,11
+    /// (`seed * hash + char`, masked by size - 1), java-spread:1,6,16 (`i * (size - 1)
+    /// & (h ^ h >>> 16)`); the bits it was made for; order=low-first for bits of
+    /// BitSet.toByteArray and C's arrays, not of SETBIT.
+    #[arg(long = "format", value_name = "FORMAT[,PARAMETER=VALUE...]", value_parser = FormatArg::parse)]
+    pub(crate) given: Option<FormatArg>,
 
     /// How its keys became bytes: utf8, int64, python-number, ...
     ///
@@ -39,68 +53,16 @@ pub(crate) struct ForeignArgs {
     /// python-number (hash() of int, float and bool), python-pickle
     /// (pickle.dumps of str, protocol 4), rust-str (Hash of str), kryo5 and json
     /// (Redisson's default codec, and its JsonJacksonCodec).
-    #[arg(long = "keys", value_name = "HOW")]
+    #[arg(long = "key-type", value_name = "HOW")]
     pub(crate) keys: Option<Keys>,
 
-    /// How keys are hashed, where nothing says it: djb, sha512, guava, java-seeds:5,7,11, ...
-    ///
-    /// Of a pybloomfilter file, by its version: murmur (pybloomfiltermmap3, and
-    /// pybloomfiltermmap 0.3.15), murmur32 (0.3.12 to 0.3.14), sha512 (0.3.6 to
-    /// 0.3.11), superfast (0.3.1 and 0.3.2), djb (up to 0.2.0). Of a bitmap, by the
-    /// Java class that sets its bits: guava (murmur3_128 as Guava has it), guava32
-    /// (its older way, `hash1 + i * hash2` of 32 bits), java-seeds:5,7,11 (`seed *
-    /// hash + char`, masked by size - 1), java-spread:1,6,16 (`i * (size - 1) & (h ^
-    /// h >>> 16)`).
-    #[arg(long, value_name = "HASH")]
-    pub(crate) hash: Option<HashArg>,
-
-    /// How many bits a key has in a bitmap whose --hash is guava or guava32
-    #[arg(long, value_name = "K", id = "bitmap_hashes")]
-    pub(crate) hashes: Option<u32>,
-
-    /// How many bits a bitmap was made for, by the program that sets them
-    #[arg(long, value_name = "M", id = "bitmap_bits", value_parser = crate::human::parse_count)]
-    pub(crate) bits: Option<u64>,
-
-    /// Which bit of a byte comes first in a bitmap: high-first, as SETBIT counts (the default), or
-    /// low-first, as BitSet.toByteArray and C's arrays do
-    #[arg(long, value_name = "ORDER", hide_possible_values = true)]
-    pub(crate) bit_order: Option<BitOrder>,
-
     /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
-    #[arg(long, value_name = "NAME", visible_alias = "column")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
     /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
     pub(crate) max_unpacked: Option<u64>,
-}
-
-/// How the bits of a byte are counted.
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-pub(crate) enum BitOrder {
-    HighFirst,
-    LowFirst,
-}
-
-/// A hash that a user names.
-#[derive(Clone, Debug)]
-pub(crate) enum HashArg {
-    /// Of a pybloomfilter file.
-    File(Hash),
-    Bitmap(BitmapHash),
-}
-
-impl std::str::FromStr for HashArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let of_file = |error: String| match text.parse() {
-            Ok(hash) => Ok(Self::Bitmap(hash)),
-            Err::<BitmapHash, String>(other) => Err(format!("{error}; of a bitmap, {other}")),
-        };
-        text.parse().map(Self::File).or_else(of_file)
-    }
 }
 
 /// A filter of another system, from a file.
@@ -113,6 +75,11 @@ pub(crate) struct Opened {
 }
 
 impl ForeignArgs {
+    /// The format that is said.
+    pub(crate) fn format(&self) -> Option<Format> {
+        self.given.as_ref().map(|given| given.format)
+    }
+
     /// Opens a file of another system; none if it is one of ours, or nothing
     /// that is known.
     pub(crate) fn open(&self, path: &Path) -> Result<Option<Opened>> {
@@ -142,11 +109,7 @@ impl ForeignArgs {
     /// What is said of keys would have no effect on a filter of ours.
     pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
         let given = [
-            ("--keys", self.keys.is_some()),
-            ("--hash", self.hash.is_some()),
-            ("--hashes", self.hashes.is_some()),
-            ("--bits", self.bits.is_some()),
-            ("--bit-order", self.bit_order.is_some()),
+            ("--key-type", self.keys.is_some()),
             ("--name", self.name.is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
@@ -159,7 +122,7 @@ impl ForeignArgs {
 
     /// For commands that take no filter of another system from Redis.
     pub(crate) fn refuse_in_redis(&self) -> Result<()> {
-        match self.format {
+        match self.format() {
             None => self.refuse_for_ours("in Redis"),
             Some(format) => bail!(
                 "--format {format}: of the other systems' filters in Redis, only redisson's are \
@@ -170,7 +133,7 @@ impl ForeignArgs {
 
     /// A Parquet file of which no column was named: all its columns are meant.
     fn parquet_file(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
-        let is_meant = self.name.is_none() && matches!(self.format, None | Some(Format::Parquet));
+        let is_meant = self.name.is_none() && matches!(self.format(), None | Some(Format::Parquet));
         let bytes = self.bytes(path)?;
         Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
     }
@@ -186,20 +149,14 @@ impl ForeignArgs {
         if self.is_bitmap() {
             bail!("--format bitmap is for check and copy: such bits say nothing of themselves");
         }
-        if let Some(HashArg::Bitmap(_)) = self.hash {
-            bail!("--hash: only a bitmap is hashed so\nhint: --format bitmap");
-        }
-        if self.hashes.is_some() || self.bits.is_some() || self.bit_order.is_some() {
-            bail!("--hashes, --bits and --bit-order are for --format bitmap");
-        }
-        if self.format == Some(Format::Redisson) {
+        if self.format() == Some(Format::Redisson) {
             bail!(
                 "{}: a redisson filter lives in Redis: redis://HOST:PORT/NAME",
                 path.display()
             );
         }
         // Only regular files are opened: a pipe would wait.
-        if self.format.is_none() && !path.is_file() {
+        if self.format().is_none() && !path.is_file() {
             return Ok(None);
         }
         let mut file = regular(path)?;
@@ -213,7 +170,7 @@ impl ForeignArgs {
         if !is_ours {
             return Ok(Some(file));
         }
-        if let Some(format) = self.format {
+        if let Some(format) = self.format() {
             bail!(
                 "{}: expected a {format} filter, got a Tamis filter or index\nhint: omit --format",
                 path.display()
@@ -224,7 +181,7 @@ impl ForeignArgs {
 
     /// The hash of a file, if that is what was named.
     pub(crate) fn file_hash(&self) -> Option<Hash> {
-        match self.hash {
+        match self.given.as_ref()?.hash {
             Some(HashArg::File(hash)) => Some(hash),
             _ => None,
         }
@@ -232,7 +189,7 @@ impl ForeignArgs {
 
     fn hint<'h>(&self, name: Option<&'h str>) -> Hint<'h> {
         Hint {
-            format: self.format,
+            format: self.format(),
             name: name.map(str::as_bytes),
             hash: self.file_hash(),
             most_unpacked: self.max_unpacked,
@@ -277,7 +234,7 @@ impl Encoding {
                     asked,
                     choices: [only],
                     format: Format::Parquet | Format::Orc,
-                } => anyhow!("--keys {asked}, but the column's values are {only}"),
+                } => anyhow!("--key-type {asked}, but the column's values are {only}"),
                 error => with_hint(&error),
             })?;
         Ok(Self(keys))
@@ -311,7 +268,7 @@ fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
     if let Some(doubt) = filter.facts().doubt() {
         output::warn(format_args!(
             "{}: {doubt}\n\
-             hint: name it with --hash, by the version of pybloomfiltermmap that made the file",
+             hint: --format pybloomfilter,hash=HASH, by the version of pybloomfiltermmap that made the file",
             path.display(),
         ));
     }
@@ -345,7 +302,7 @@ fn keys_hint(format: Format) -> String {
         Format::FastbloomRs => "utf8 for text and bytes, int64 for whole numbers",
         Format::FastFilter => "uint64 or int64: its keys are numbers, or hashes that you make",
         Format::Bitmap => {
-            "utf8 for text under --hash guava and guava32; java-seeds and java-spread need none"
+            "utf8 for text under hash=guava and guava32; java-seeds and java-spread need none"
         }
         Format::Redisson => {
             "utf8 for StringCodec, kryo5 for the default one, Kryo5Codec, json for JsonJacksonCodec"
@@ -353,7 +310,7 @@ fn keys_hint(format: Format) -> String {
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
-    format!("say which with --keys: {example}")
+    format!("say which with --key-type: {example}")
 }
 
 /// Other systems' keys are what they are: what of a record is the key can be
@@ -363,7 +320,7 @@ pub(crate) fn check_rule(input: &Run) -> Result<()> {
     if made.ignores_case() {
         bail!(
             "--ignore-case is for Tamis filters, which remember it\n\
-             hint: use --keys lower or --keys upper if the filter's keys were made that way"
+             hint: use --key-type lower or --key-type upper if the filter's keys were made that way"
         );
     }
     if made.normalises_urls() {
@@ -484,7 +441,7 @@ impl KeyBytes {
         match &self.0 {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                bail!("{error}\nhint: say how the filter's keys became bytes with --keys")
+                bail!("{error}\nhint: say how the filter's keys became bytes with --key-type")
             }
         }
     }

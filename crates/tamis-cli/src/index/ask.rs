@@ -26,11 +26,11 @@ pub(crate) struct KeyArgs {
     file: Option<PathBuf>,
 
     /// Which key of the index to ask, if it has several
-    #[arg(long = "key", value_name = "SPEC", value_parser = parse_key_spec)]
+    #[arg(short = 'k', long = "key", value_name = "KEY", value_parser = parse_key_spec)]
     pub(crate) spec: Option<KeySpec>,
 
     /// Where a folder is now that was elsewhere when it was indexed
-    #[arg(long = "root", value_name = "OLD=NEW")]
+    #[arg(long, value_name = "OLD=NEW")]
     pub(crate) moved: Vec<Moved>,
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn remark<'s>(
         .map(|path| (path.as_path(), "gone since it was indexed".to_owned()));
     let rest = format!(
         "changed, new, gone, unread or damaged\n\
-         hint: `tamis index -o {}` updates the index",
+         hint: `tamis index {}` updates the index",
         index.path.display()
     );
     remark_each(files.chain(gone), &rest);

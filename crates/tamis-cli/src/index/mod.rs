@@ -84,7 +84,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// A folder that has another name now: `--root OLD=NEW`.
+/// A folder that has another name now: `--moved OLD=NEW`.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     old: PathBuf,
@@ -120,7 +120,7 @@ impl Index {
         match Self::open_any(path, moved)? {
             Opened::Index(index) => Ok(*index),
             Opened::Earlier(_) => bail!(
-                "{}: made by an earlier version of tamis\nhint: `tamis index -o {}` indexes its files again",
+                "{}: made by an earlier version of tamis\nhint: `tamis index {}` indexes its files again",
                 path.display(),
                 path.display()
             ),
@@ -131,7 +131,7 @@ impl Index {
     pub(crate) fn open_any(path: &Path, moved: &[Moved]) -> Result<Opened> {
         if !path.exists() {
             bail!(
-                "{}: no such index\nhint: `tamis index -o {} FILE|DIR...` makes one",
+                "{}: no such index\nhint: `tamis index {} FILE|DIR...` makes one",
                 path.display(),
                 path.display()
             );

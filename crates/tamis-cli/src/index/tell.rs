@@ -54,10 +54,7 @@ pub(crate) fn info(path: &Path, as_json: bool) -> Result<Exit> {
         }
         let calls_for_update = ["grown", "stale", "new", "gone", "damaged"];
         if calls_for_update.iter().any(|state| facts.count(state) > 0) {
-            say!(
-                "hint: `tamis index -o {}` updates the index",
-                path.display()
-            );
+            say!("hint: `tamis index {}` updates the index", path.display());
         }
     }
     Ok(if survey.unlisted.is_empty() {
@@ -199,7 +196,7 @@ pub(crate) fn verify(path: &Path) -> Result<Exit> {
     for part in index.parts.all() {
         let Some(part) = part else {
             bail!(
-                "{}: a part of it is missing or damaged\nhint: `tamis index -o {} --verify` reads the files again",
+                "{}: a part of it is missing or damaged\nhint: `tamis index {} --verify` reads the files again",
                 path.display(),
                 path.display()
             );
@@ -210,7 +207,7 @@ pub(crate) fn verify(path: &Path) -> Result<Exit> {
             .any(|entry| entry.unindexed() == Some(DAMAGED))
         {
             bail!(
-                "{}: {DAMAGED}\nhint: `tamis index -o {}` reads the files again",
+                "{}: {DAMAGED}\nhint: `tamis index {}` reads the files again",
                 path.display(),
                 path.display()
             );

@@ -128,16 +128,14 @@ impl Choice {
 fn globs(root: &Path, choice: &Choice) -> Result<Override> {
     let mut globs = OverrideBuilder::new(root);
     for glob in &choice.include {
-        globs
-            .add(glob)
-            .with_context(|| format!("--include {glob}"))?;
+        globs.add(glob).with_context(|| format!("-g {glob}"))?;
     }
     for glob in &choice.exclude {
         globs
             .add(&format!("!{glob}"))
-            .with_context(|| format!("--exclude {glob}"))?;
+            .with_context(|| format!("-g !{glob}"))?;
     }
-    globs.build().context("--include and --exclude")
+    globs.build().context("-g")
 }
 
 /// One root that is a folder.

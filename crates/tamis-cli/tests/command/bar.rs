@@ -76,7 +76,7 @@ fn start(dir: &Sandbox, line: &str, stdout: Stdio) -> (Child, File) {
 
 fn sandbox() -> Sandbox {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100 -p 1e-9 --kind counting");
+    dir.ok("create f.tamis --capacity 100 -p 1e-9 --kind counting");
     assert_eq!(dir.feed("add f.tamis", "a\n").code, 0);
     dir
 }

@@ -11,7 +11,7 @@ fn a_built_filter_answers() {
         ("", "fuse"),
         ("--smallest", "ribbon"),
         ("--smallest -p 1e-3 --seed 5", "ribbon"),
-        ("--keyed", "fuse"),
+        ("--secret", "fuse"),
         ("--allow absent", "cascade"),
     ] {
         let built = dir.ok(&format!("build --force {flags} f.tamis present present"));
@@ -112,7 +112,7 @@ fn static_filters_say_what_to_do_instead() {
         assert_eq!(ran.code, 2);
         assert!(ran.err.contains("build it again"), "{}", ran.err);
     }
-    let created = dir.run("create --kind fuse -n 10 g.tamis");
+    let created = dir.run("create --kind fuse --capacity 10 g.tamis");
     assert!(created.err.contains("tamis build"), "{}", created.err);
     let merged = dir.run("merge --union -o h.tamis f.tamis f.tamis");
     assert_eq!(merged.code, 2);
@@ -140,9 +140,9 @@ fn keys_that_somebody_made_collide_are_refused() {
         let refused = dir.run(&format!("build {both} --allow good f.tamis bad"));
         assert_eq!(refused.code, 2, "{}", refused.err);
         assert!(refused.err.contains("collision: "), "{}", refused.err);
-        assert!(refused.err.contains("--keyed"), "{}", refused.err);
+        assert!(refused.err.contains("--secret"), "{}", refused.err);
         let built = dir.ok(&format!(
-            "build --force --keyed {both} --allow good k.tamis bad"
+            "build --force --secret {both} --allow good k.tamis bad"
         ));
         assert!(built.err.contains("cascade of 11 keys"), "{}", built.err);
         assert_eq!(dir.ok("check -c k.tamis bad").text(), "11\n");
@@ -194,7 +194,7 @@ fn allow_lists_are_read_like_the_block_list() {
     let dir = Sandbox::new();
     dir.write("bad.csv", "id,mail\n1,a@x\n2,b@x\n");
     dir.write("good.csv", "id,mail\n7,c@x\n8,b@x\n");
-    let refused = dir.run("build --csv mail --allow good.csv f.tamis bad.csv");
+    let refused = dir.run("build -k csv:mail --allow good.csv f.tamis bad.csv");
     assert!(
         refused
             .err
@@ -202,14 +202,14 @@ fn allow_lists_are_read_like_the_block_list() {
         "{}",
         refused.err
     );
-    dir.ok("build --csv mail --allow good.csv --both allow f.tamis bad.csv");
+    dir.ok("build -k csv:mail --allow good.csv --both allow f.tamis bad.csv");
     assert_eq!(dir.feed("check f.tamis", "a@x\nb@x\nc@x\n").text(), "a@x\n");
 }
 
 #[test]
 fn check_knows_an_allow_list() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 10 -p 0.9");
+    dir.ok("create f.tamis --capacity 10 -p 0.9");
     dir.write("all", keys(0..100));
     dir.ok("add f.tamis all");
     dir.write("good", keys(50..60));
@@ -226,13 +226,13 @@ fn check_knows_an_allow_list() {
 #[test]
 fn plan_tells_of_finished_lists() {
     let dir = Sandbox::new();
-    let plan = dir.ok("plan -n 1M");
+    let plan = dir.ok("plan --capacity 1M");
     let text = plan.text();
     for (kind, purpose) in [("fuse", "finished lists"), ("ribbon", "smallest")] {
         let row = text.lines().find(|line| line.starts_with(kind));
         assert!(row.is_some_and(|row| row.contains(purpose)), "{text}");
     }
-    let finished = dir.ok("plan -n 1M --finished");
+    let finished = dir.ok("plan --capacity 1M --finished");
     let text = finished.text();
     assert!(
         text.contains("Pick fuse") && text.contains("tamis build"),
@@ -244,7 +244,7 @@ fn plan_tells_of_finished_lists() {
         "{text}"
     );
     // Too rare for a fingerprint of 32 bits; the others are still planned.
-    let lower = dir.ok("plan -n 1M -p 1e-12");
+    let lower = dir.ok("plan --capacity 1M -p 1e-12");
     assert!(
         lower
             .text()

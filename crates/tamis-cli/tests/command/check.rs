@@ -20,7 +20,7 @@ fn lines(range: std::ops::Range<u32>, wanted: impl Fn(u32) -> bool) -> Vec<Strin
 fn thirds(many: u32) -> Sandbox {
     let dir = Sandbox::new();
     dir.write("keys", lines(0..many, |_| true).concat());
-    dir.ok(&format!("create f.tamis -n {many} -p 1e-9"));
+    dir.ok(&format!("create f.tamis --capacity {many} -p 1e-9"));
     let added = dir.feed("add f.tamis", lines(0..many, is_known).concat());
     assert_eq!(added.code, 0, "{}", added.err);
     dir
@@ -123,7 +123,7 @@ fn check_says_where_a_key_is() {
     assert_eq!(fed("-Hn f.tamis", "x\nkey 3").text(), "stdin:2:key 3\n");
     // The record is printed as it is, with its own end.
     assert_eq!(fed("-n f.tamis", "x\r\nkey 3\r\n").text(), "2:key 3\r\n");
-    assert_eq!(fed("-n -0 f.tamis", "x\0key 3\0").text(), "2:key 3\0");
+    assert_eq!(fed("-n -z f.tamis", "x\0key 3\0").text(), "2:key 3\0");
     assert_eq!(fed("-n -q f.tamis", "key 3\n").text(), "");
     for flags in ["-c -n", "-c -H"] {
         assert_eq!(fed(&format!("{flags} f.tamis"), "key 3\n").code, 2);
@@ -135,12 +135,12 @@ fn a_header_row_has_a_number_and_a_name_too() {
     let dir = thirds(9);
     dir.write("a.csv", "id,key\n1,key 3\n2,key 4\n3,\"key 6\"\n");
     dir.write("b.csv", "id,key\n4,key 0\n");
-    let ran = dir.ok("check --csv key -Hn f.tamis a.csv b.csv");
+    let ran = dir.ok("check -k csv:key -Hn f.tamis a.csv b.csv");
     assert_eq!(
         ran.text(),
         "a.csv:1:id,key\na.csv:2:1,key 3\na.csv:4:3,\"key 6\"\nb.csv:2:4,key 0\n"
     );
-    let ran = dir.ok("check --csv 2 --no-header -n f.tamis a.csv");
+    let ran = dir.ok("check -k csv:2 --no-header -n f.tamis a.csv");
     assert_eq!(ran.text(), "2:1,key 3\n4:3,\"key 6\"\n");
 }
 
@@ -158,18 +158,18 @@ fn a_name_that_is_not_text_is_printed_as_it_is() {
 #[test]
 fn keys_in_hexadecimal_are_bytes() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100 -p 1e-9");
+    dir.ok("create f.tamis --capacity 100 -p 1e-9");
     let added = dir.feed("add --hex f.tamis", "00ff0A\nDEADbeef\n6b6579\n\n");
     assert!(added.err.contains("4 keys read, 4 new"), "{}", added.err);
     // The bytes themselves, whatever they are.
-    let raw = dir.feed("check -0 -c f.tamis", b"\x00\xff\n\0key\0");
+    let raw = dir.feed("check -z -c f.tamis", b"\x00\xff\n\0key\0");
     assert_eq!(
         raw.text(),
         "2\n",
         "NUL ends a record: an empty one, and `key`"
     );
     let raw = dir.feed(
-        "check --delimiter | -c f.tamis",
+        "check -k line(|) -c f.tamis",
         b"\x00\xff\n|\xde\xad\xbe\xef|key||x|",
     );
     assert_eq!(raw.text(), "4\n");
@@ -179,23 +179,23 @@ fn keys_in_hexadecimal_are_bytes() {
     // Digits are no key without the flag.
     assert_eq!(dir.feed("check f.tamis", "6b6579\n").code, 1);
     // A column, a value of JSON, an allow list, and every command that reads keys.
-    let ran = dir.feed("check --hex --csv k f.tamis", "k,v\n6b6579,1\n6b,2\n");
+    let ran = dir.feed("check --hex -k csv:k f.tamis", "k,v\n6b6579,1\n6b,2\n");
     assert_eq!(ran.text(), "k,v\n6b6579,1\n");
-    let ran = dir.feed("check --hex --jsonl /k f.tamis", "{\"k\":\"6B6579\"}\n");
+    let ran = dir.feed("check --hex -k jsonl:/k f.tamis", "{\"k\":\"6B6579\"}\n");
     assert_eq!(ran.text(), "{\"k\":\"6B6579\"}\n");
     dir.write("allow", "6B6579\n");
     let ran = dir.feed("check --hex --allow allow f.tamis", "6b6579\ndeadbeef\n");
     assert_eq!(ran.text(), "deadbeef\n");
     let ran = dir.feed("dedup --hex", "6b\n6B\n6c\n");
     assert_eq!(ran.text(), "6b\n6c\n");
-    dir.ok("create n.tamis -n 100 -p 1e-9 --kind counting");
+    dir.ok("create n.tamis --capacity 100 -p 1e-9 --kind counting");
     assert_eq!(dir.feed("add --hex n.tamis", "6b\n6B\n").code, 0);
     assert_eq!(
-        dir.feed("count --hex n.tamis", "6b\n6c\n").text(),
+        dir.feed("check --tally --hex n.tamis", "6b\n6c\n").text(),
         "2\t6b\n0\t6c\n"
     );
     assert_eq!(dir.feed("remove --hex n.tamis", "6B\n").code, 0);
-    assert_eq!(dir.feed("count n.tamis", "k\n").text(), "1\tk\n");
+    assert_eq!(dir.feed("check --tally n.tamis", "k\n").text(), "1\tk\n");
     dir.write("list", "6b6579\n");
     dir.ok("build --hex b.tamis list");
     assert_eq!(dir.feed("check b.tamis", "key\n").text(), "key\n");
@@ -204,7 +204,7 @@ fn keys_in_hexadecimal_are_bytes() {
 #[test]
 fn what_is_not_hexadecimal_is_an_error_and_changes_nothing() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000 -p 1e-9 --kind counting");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-9 --kind counting");
     assert_eq!(dir.feed("add f.tamis", "k\n").code, 0);
     let before = dir.read("f.tamis");
     for bad in [
@@ -219,7 +219,7 @@ fn what_is_not_hexadecimal_is_an_error_and_changes_nothing() {
             "add --hex f.tamis",
             "add --hex --new f.tamis",
             "remove --hex f.tamis",
-            "count --hex f.tamis",
+            "check --tally --hex f.tamis",
             "dedup --hex --filter f.tamis",
             "dedup --hex --exact",
             "build --hex new.tamis",
@@ -236,9 +236,9 @@ fn what_is_not_hexadecimal_is_an_error_and_changes_nothing() {
         assert!(!dir.path("new.tamis").exists());
     }
     for (flags, input, place) in [
-        ("--csv k", "k\n6b\nx\n", "stdin:3: "),
-        ("--jsonl /k", "{\"k\":\"6b\"}\n{\"k\":10}\n", "stdin:2: "),
-        ("-0", "6b\0x\0", "stdin:2: "),
+        ("-k csv:k", "k\n6b\nx\n", "stdin:3: "),
+        ("-k jsonl:/k", "{\"k\":\"6b\"}\n{\"k\":10}\n", "stdin:2: "),
+        ("-z", "6b\0x\0", "stdin:2: "),
     ] {
         let ran = dir.feed(&format!("check --hex {flags} f.tamis"), input);
         assert_eq!(ran.code, 2, "{flags}");
@@ -257,7 +257,7 @@ fn what_is_not_hexadecimal_is_an_error_and_changes_nothing() {
 #[test]
 fn a_bad_record_far_in_is_found_whatever_the_threads() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 300k -p 1e-9");
+    dir.ok("create f.tamis --capacity 300k -p 1e-9");
     let keys: String = (0..300_000).map(|n| format!("{n:08x}\n")).collect();
     dir.write("good", &keys);
     let mut bad: Vec<&str> = keys.lines().collect();

@@ -10,9 +10,9 @@ fn a_filter_remembers_what_was_added() {
     dir.write("present", keys(0..5000));
     dir.write("absent", keys(5000..10_000));
     for kind in ["blocked", "bloom"] {
-        for hash in ["", "--seed 7", "--keyed"] {
+        for hash in ["", "--seed 7", "--secret"] {
             dir.ok(&format!(
-                "create f.tamis -n 5000 --kind {kind} {hash} --force"
+                "create f.tamis --capacity 5000 --kind {kind} {hash} --force"
             ));
             let added = dir.ok("add f.tamis present");
             assert!(added.err.contains("5,000 keys read"), "{}", added.err);
@@ -34,7 +34,7 @@ fn a_filter_remembers_what_was_added() {
 #[test]
 fn check_is_like_grep() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100 -p 1e-9");
+    dir.ok("create f.tamis --capacity 100 -p 1e-9");
     assert_eq!(dir.feed("add f.tamis", "apple\npear\n").code, 0);
     let check = |flags: &str, input: &str| {
         let ran = dir.feed(&format!("check {flags} f.tamis"), input);
@@ -65,7 +65,7 @@ fn check_is_like_grep() {
 #[test]
 fn keys_are_bytes_of_any_length() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000 -p 1e-9");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-9");
     let long = vec![b'x'; 10_000_000];
     let mut input = b"\xff\xfe invalid \x80\nwith\0nul\ncrlf\r\n".to_vec();
     input.extend_from_slice(&long);
@@ -85,9 +85,9 @@ fn keys_are_bytes_of_any_length() {
     }
     assert_eq!(dir.feed("check -q f.tamis", &long[1..]).code, 1);
     // NUL-separated, a line feed is part of the key.
-    assert_eq!(dir.feed("add -0 f.tamis", "two\nlines\0other\0").code, 0);
+    assert_eq!(dir.feed("add -z f.tamis", "two\nlines\0other\0").code, 0);
     assert_eq!(
-        dir.feed("check -c -0 f.tamis", "two\nlines\0other").text(),
+        dir.feed("check -c -z f.tamis", "two\nlines\0other").text(),
         "2\n"
     );
     assert_eq!(dir.feed("check -q f.tamis", "two\n").code, 1);
@@ -98,10 +98,10 @@ fn keys_can_be_removed_and_counted() {
     let dir = Sandbox::new();
     for kind in ["counting", "cuckoo"] {
         dir.ok(&format!(
-            "create f.tamis -n 1000 -p 1e-6 --kind {kind} --force"
+            "create f.tamis --capacity 1000 -p 1e-6 --kind {kind} --force"
         ));
         assert_eq!(dir.feed("add f.tamis", "a\nb\na\nc\n").code, 0);
-        let counted = dir.feed("count f.tamis", "a\nb\nx\n");
+        let counted = dir.feed("check --tally f.tamis", "a\nb\nx\n");
         assert_eq!(
             (counted.code, counted.text()),
             (0, "2\ta\n1\tb\n0\tx\n"),
@@ -112,11 +112,11 @@ fn keys_can_be_removed_and_counted() {
         let absent = dir.feed("remove --absent f.tamis", "a\nx\n");
         assert_eq!((absent.code, absent.text()), (0, "x\n"));
         assert_eq!(dir.feed("check f.tamis", "a\nb\nc\n").text(), "c\n");
-        assert_eq!(dir.feed("count f.tamis", "a\n").code, 1);
+        assert_eq!(dir.feed("check --tally f.tamis", "a\n").code, 1);
         assert!(dir.ok("info f.tamis").text().contains(kind));
     }
-    dir.ok("create f.tamis -n 1000 --force");
-    for line in ["remove f.tamis", "count f.tamis"] {
+    dir.ok("create f.tamis --capacity 1000 --force");
+    for line in ["remove f.tamis", "check --tally f.tamis"] {
         let ran = dir.feed(line, "a\n");
         assert_eq!(ran.code, 2);
         assert!(ran.err.contains("blocked filters can't be"), "{}", ran.err);
@@ -126,7 +126,7 @@ fn keys_can_be_removed_and_counted() {
 #[test]
 fn a_full_cuckoo_filter_refuses_and_stays() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000 --kind cuckoo");
+    dir.ok("create f.tamis --capacity 1000 --kind cuckoo");
     let before = dir.read("f.tamis");
     dir.write("keys", keys(0..3000));
     let ran = dir.run("add f.tamis keys");
@@ -148,20 +148,20 @@ fn plan_recommends_by_need() {
         ("--grow", "growing"),
         ("--finished", "fuse"),
     ] {
-        let ran = dir.ok(&format!("plan -n 10M -p 0.001 {need}"));
+        let ran = dir.ok(&format!("plan --capacity 10M -p 0.001 {need}"));
         assert!(
             ran.text().contains(&format!("Pick {kind}")),
             "{need}: {}",
             ran.text()
         );
     }
-    assert_eq!(dir.run("plan -n 10M --delete --grow").code, 2);
+    assert_eq!(dir.run("plan --capacity 10M --delete --grow").code, 2);
 }
 
 #[test]
 fn a_growing_filter_takes_any_number() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000 -p 1e-4 --kind growing");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-4 --kind growing");
     dir.write("keys", keys(0..50_000));
     let ran = dir.ok("add f.tamis keys");
     assert!(!ran.err.contains("warning"), "{}", ran.err);
@@ -173,7 +173,7 @@ fn a_growing_filter_takes_any_number() {
 #[test]
 fn add_tells_what_was_new() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000 -p 1e-9");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-9");
     let ran = dir.feed("add --new f.tamis", "a\nb\na\nc\n");
     assert_eq!((ran.code, ran.text()), (0, "a\nb\nc\n"));
     let again = dir.feed("add --new f.tamis", "c\nd\n");
@@ -187,8 +187,8 @@ fn add_tells_what_was_new() {
 fn add_in_place_gives_the_same_filter() {
     let dir = Sandbox::new();
     dir.write("keys", keys(0..3000));
-    dir.ok("create a.tamis -n 3000");
-    dir.ok("create b.tamis -n 3000");
+    dir.ok("create a.tamis --capacity 3000");
+    dir.ok("create b.tamis --capacity 3000");
     dir.ok("add a.tamis keys");
     dir.ok("add --shared b.tamis keys");
     assert_eq!(dir.ok("info a.tamis").text(), dir.ok("info b.tamis").text());
@@ -196,7 +196,7 @@ fn add_in_place_gives_the_same_filter() {
     // It is small, so it is sealed as a save would.
     assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
     // A large one has no checksum until it is sealed.
-    dir.ok("create c.tamis -n 20M");
+    dir.ok("create c.tamis --capacity 20M");
     dir.ok("add --shared c.tamis keys");
     assert!(dir.ok("info c.tamis").text().contains("not sealed"));
     assert!(dir.ok("verify c.tamis").text().contains("--seal"));
@@ -209,21 +209,21 @@ fn add_in_place_gives_the_same_filter() {
 fn damage_is_noticed_by_every_command() {
     let dir = Sandbox::new();
     dir.write("keys", keys(0..3000));
-    dir.ok("create f.tamis -n 3000 --kind counting");
+    dir.ok("create f.tamis --capacity 3000 --kind counting");
     dir.ok("add f.tamis keys");
     let mut bytes = dir.read("f.tamis");
     bytes[1024..1088].fill(0);
     dir.write("f.tamis", &bytes);
     for line in [
         "check f.tamis keys",
-        "count f.tamis keys",
+        "check --tally f.tamis keys",
         "info f.tamis",
         "verify f.tamis",
         "add f.tamis keys",
         "add --shared f.tamis keys",
         "remove f.tamis keys",
         "dedup --filter f.tamis keys",
-        "export f.tamis",
+        "copy f.tamis - --as base64",
         "copy f.tamis g.tamis",
         "merge --union -o g.tamis f.tamis f.tamis",
         "verify --seal f.tamis",
@@ -240,7 +240,7 @@ fn damage_is_noticed_by_every_command() {
 #[test]
 fn overfilling_warns_and_says_the_rate() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100");
+    dir.ok("create f.tamis --capacity 100");
     dir.write("keys", keys(0..1000));
     let ran = dir.ok("add f.tamis keys");
     assert!(
@@ -263,14 +263,14 @@ fn overfilling_warns_and_says_the_rate() {
 #[test]
 fn nothing_is_overwritten_silently() {
     let dir = Sandbox::new();
-    dir.ok("create a.tamis -n 100");
-    dir.ok("create b.tamis -n 100");
-    dir.write("text", dir.ok("export a.tamis").out);
+    dir.ok("create a.tamis --capacity 100");
+    dir.ok("create b.tamis --capacity 100");
+    dir.write("text", dir.ok("copy a.tamis - --as base64").out);
     let before = dir.read("b.tamis");
     for line in [
-        "create b.tamis -n 5",
+        "create b.tamis --capacity 5",
         "merge --union -o b.tamis a.tamis a.tamis",
-        "import b.tamis text",
+        "copy text b.tamis",
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
@@ -282,9 +282,9 @@ fn nothing_is_overwritten_silently() {
         assert_eq!(dir.read("b.tamis"), before);
     }
     for line in [
-        "create b.tamis -n 5 --force",
+        "create b.tamis --capacity 5 --force",
         "merge --union -o b.tamis a.tamis a.tamis --force",
-        "import b.tamis text --force",
+        "copy text b.tamis --force",
     ] {
         dir.ok(line);
     }
@@ -295,7 +295,7 @@ fn nothing_is_overwritten_silently() {
 fn merge_combines_and_refuses_the_unlike() {
     let dir = Sandbox::new();
     for (name, range) in [("a", 0..600), ("b", 400..1000)] {
-        dir.ok(&format!("create {name}.tamis -n 1000 -p 1e-9"));
+        dir.ok(&format!("create {name}.tamis --capacity 1000 -p 1e-9"));
         dir.write(name, keys(range));
         dir.ok(&format!("add {name}.tamis {name}"));
     }
@@ -309,7 +309,7 @@ fn merge_combines_and_refuses_the_unlike() {
     dir.ok("merge --intersect -o i.tamis a.tamis b.tamis");
     assert_eq!(dir.ok("check i.tamis all").text(), keys(400..600));
 
-    dir.ok("create other.tamis -n 1000 -p 1e-9 --seed 5");
+    dir.ok("create other.tamis --capacity 1000 -p 1e-9 --seed 5");
     let ran = dir.run("merge --union -o x.tamis a.tamis other.tamis");
     assert_eq!(ran.code, 2);
     assert!(
@@ -323,12 +323,12 @@ fn merge_combines_and_refuses_the_unlike() {
 #[test]
 fn export_and_import_are_inverse() {
     let dir = Sandbox::new();
-    dir.ok("create a.tamis -n 100");
+    dir.ok("create a.tamis --capacity 100");
     assert_eq!(dir.feed("add a.tamis", "key\n").code, 0);
-    let text = dir.ok("export a.tamis").out;
-    assert_eq!(dir.feed("import b.tamis", &text).code, 0);
+    let text = dir.ok("copy a.tamis - --as base64").out;
+    assert_eq!(dir.feed("copy - b.tamis", &text).code, 0);
     assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
-    let ran = dir.feed("import c.tamis", "no base64 at all!");
+    let ran = dir.feed("copy - c.tamis", "no base64 at all!");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("base64"), "{}", ran.err);
 }
@@ -336,23 +336,28 @@ fn export_and_import_are_inverse() {
 #[test]
 fn a_secret_may_be_kept_apart() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100 --key-file secret");
-    assert_eq!(dir.feed("add --key-file secret f.tamis", "key\n").code, 0);
+    dir.ok("create f.tamis --capacity 100 --secret-file secret");
     assert_eq!(
-        dir.feed("check -q --key-file secret f.tamis", "key\n").code,
+        dir.feed("add --secret-file secret f.tamis", "key\n").code,
+        0
+    );
+    assert_eq!(
+        dir.feed("check -q --secret-file secret f.tamis", "key\n")
+            .code,
         0
     );
     let without = dir.feed("check -q f.tamis", "key\n");
     assert_eq!(without.code, 2);
-    assert!(without.err.contains("--key-file"), "{}", without.err);
+    assert!(without.err.contains("--secret-file"), "{}", without.err);
     dir.write("other", "00112233445566778899aabbccddeeff\n");
     assert_eq!(
-        dir.feed("check -q --key-file other f.tamis", "key\n").code,
+        dir.feed("check -q --secret-file other f.tamis", "key\n")
+            .code,
         2
     );
     dir.write("broken", "xyz");
     assert!(
-        dir.run("info --key-file broken f.tamis")
+        dir.run("info --secret-file broken f.tamis")
             .err
             .contains("32 hexadecimal digits")
     );
@@ -370,7 +375,7 @@ fn a_secret_may_be_kept_apart() {
 #[test]
 fn verify_finds_damage() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 1000");
+    dir.ok("create f.tamis --capacity 1000");
     dir.write("keys", keys(0..1000));
     dir.ok("add f.tamis keys");
     let sound = dir.ok("verify f.tamis");
@@ -406,7 +411,7 @@ fn plan_tells_the_known_numbers() {
     let dir = Sandbox::new();
     let json =
         |line: &str| -> serde_json::Value { serde_json::from_slice(&dir.ok(line).out).unwrap() };
-    let plans = json("plan -n 1M -p 0.01 --json");
+    let plans = json("plan --capacity 1M -p 0.01 --json");
     let bloom = plans
         .as_array()
         .unwrap()
@@ -418,7 +423,7 @@ fn plan_tells_the_known_numbers() {
         (bloom["bits_per_key"].as_f64().unwrap() * 1e6).round(),
         9_585_058.0
     );
-    let text = dir.ok("plan -n 1e6 -p 1%").out;
+    let text = dir.ok("plan --capacity 1e6 -p 1%").out;
     assert!(String::from_utf8(text).unwrap().contains("Pick blocked"));
     let table = dir.ok("plan --table");
     for cell in [
@@ -427,14 +432,14 @@ fn plan_tells_the_known_numbers() {
         assert!(table.text().contains(cell), "{cell}");
     }
     // Few keys: a filter is not the answer, and says so.
-    assert!(dir.ok("plan -n 1000").text().contains("hash set"));
+    assert!(dir.ok("plan --capacity 1000").text().contains("hash set"));
     for line in [
         "plan",
-        "plan -n 0",
-        "plan -n 10 -p 2",
-        "plan -n 10k -p 0.1 --size 1kB",
+        "plan --capacity 0",
+        "plan --capacity 10 -p 2",
+        "plan --capacity 10k -p 0.1 --size 1kB",
         "plan -p 0.1",
-        "plan -n 1e30",
+        "plan --capacity 1e30",
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
@@ -445,10 +450,14 @@ fn plan_tells_the_known_numbers() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100k");
+    dir.ok("create f.tamis --capacity 100k");
     dir.write("keys", keys(0..200_000));
     dir.ok("add f.tamis keys");
-    for line in ["check f.tamis keys", "plan --table", "export f.tamis"] {
+    for line in [
+        "check f.tamis keys",
+        "plan --table",
+        "copy f.tamis - --as base64",
+    ] {
         let mut child = dir
             .command(line)
             .stdout(Stdio::piped())
@@ -468,7 +477,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn an_unreadable_input_is_named_and_the_rest_is_done() {
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100");
+    dir.ok("create f.tamis --capacity 100");
     dir.write("good", "a\nb\n");
     let ran = dir.run("add f.tamis missing good");
     assert_eq!(ran.code, 2);
@@ -482,7 +491,7 @@ fn a_full_disk_loses_nothing() {
         return;
     }
     let dir = Sandbox::new();
-    dir.ok("create f.tamis -n 100");
+    dir.ok("create f.tamis --capacity 100");
     let before = dir.read("f.tamis");
     dir.write("keys", keys(0..50));
     let full = std::fs::OpenOptions::new()
@@ -521,7 +530,12 @@ fn help_is_there_for_everything() {
 fn a_file_that_is_no_filter_is_named_however_short_its_name() {
     let dir = Sandbox::new();
     dir.write("f", "hello");
-    for line in ["check f", "info f", "copy f g.tamis", "export f"] {
+    for line in [
+        "check f",
+        "info f",
+        "copy f g.tamis",
+        "copy f - --as base64",
+    ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(
@@ -536,8 +550,8 @@ fn a_file_that_is_no_filter_is_named_however_short_its_name() {
 #[test]
 fn copy_as_blocked() {
     let dir = Sandbox::new();
-    dir.ok("create counting.tamis -n 1000 -p 0.01 --kind counting");
-    dir.ok("create blocked.tamis -n 1000 -p 0.01 --kind blocked");
+    dir.ok("create counting.tamis --capacity 1000 -p 0.01 --kind counting");
+    dir.ok("create blocked.tamis --capacity 1000 -p 0.01 --kind blocked");
     assert_eq!(dir.feed("add counting.tamis", "apple\npear\nfig\n").code, 0);
     assert_eq!(dir.feed("remove counting.tamis", "pear\n").code, 0);
     assert_eq!(dir.feed("add blocked.tamis", "apple\nfig\n").code, 0);
@@ -556,14 +570,14 @@ fn copy_as_blocked() {
 fn create_lists_the_kinds_that_it_makes() {
     let dir = Sandbox::new();
     let (short, long) = (dir.ok("create -h"), dir.ok("create --help"));
-    let refused = dir.run("create f.tamis -n 10 --kind nonsense");
+    let refused = dir.run("create f.tamis --capacity 10 --kind nonsense");
     assert_eq!(refused.code, 2);
     for kind in ["blocked", "bloom", "counting", "cuckoo", "growing"] {
         for text in [short.text(), long.text(), &refused.err] {
             assert!(text.contains(kind), "{kind}: {text}");
         }
         assert!(long.text().contains(&format!("  {kind}  ")), "{kind}");
-        dir.ok(&format!("create {kind}.tamis -n 10 --kind {kind}"));
+        dir.ok(&format!("create {kind}.tamis --capacity 10 --kind {kind}"));
     }
 }
 
@@ -573,7 +587,11 @@ fn plan_shows_bits_and_hashes() {
     let numbers = |line: &str| -> serde_json::Value {
         serde_json::from_str(dir.ok(&format!("plan {line} --json")).text()).unwrap()
     };
-    for line in ["-n 1M -p 0.01", "-n 5M --size 4MiB", "-p 1e-5 --size 3MB"] {
+    for line in [
+        "--capacity 1M -p 0.01",
+        "--capacity 5M --size 4MiB",
+        "-p 1e-5 --size 3MB",
+    ] {
         let printed = dir.ok(&format!("plan {line}"));
         let plans = numbers(line);
         let served = |plan: &&serde_json::Value| plan["left_out"].is_null();
@@ -594,10 +612,10 @@ fn plan_shows_bits_and_hashes() {
         }
     }
     // They are those of the filter that is then made.
-    dir.ok("create f.tamis -n 1M -p 0.01 --kind bloom");
+    dir.ok("create f.tamis --capacity 1M -p 0.01 --kind bloom");
     let info: serde_json::Value =
         serde_json::from_str(dir.ok("info --json f.tamis").text()).unwrap();
-    let plans = numbers("-n 1M -p 0.01");
+    let plans = numbers("--capacity 1M -p 0.01");
     let bloom = plans.as_array().unwrap().iter();
     let bloom = { bloom }.find(|plan| plan["kind"] == "bloom").unwrap();
     assert_eq!(bloom["bits"], info["shape"]["bits"]);
@@ -611,12 +629,12 @@ fn one_is_counted_as_one() {
     dir.write("twice", "key\nkey\n");
     for (line, says) in [
         (
-            "create f.tamis -n 1 --kind counting",
+            "create f.tamis --capacity 1 --kind counting",
             "counting for 1 key at a rate",
         ),
         ("add f.tamis one", "f.tamis: 1 key read, 1 new"),
         (
-            "add --csv 2 --no-header f.tamis one",
+            "add -k csv:2 --no-header f.tamis one",
             "1 record without such a key",
         ),
         ("remove f.tamis one", "f.tamis: 1 key read, 1 removed"),
@@ -626,11 +644,11 @@ fn one_is_counted_as_one() {
             "t.tamis: fuse of 1 key (1 record repeated a key) at",
         ),
         (
-            "build --format dcso d.bloom twice --keys utf8",
+            "build --format dcso d.bloom twice --key-type utf8",
             "for 1 key, ",
         ),
         (
-            "index -o ix one",
+            "index ix one",
             "ix: 1 file, 1 new or changed, 0 gone; 1 key, ",
         ),
     ] {
@@ -639,7 +657,7 @@ fn one_is_counted_as_one() {
     }
     let info = dir.ok("info f.tamis");
     assert!(info.text().contains("1 key\n"), "{}", info.text());
-    dir.ok("create g.tamis -n 1 --kind counting");
+    dir.ok("create g.tamis --capacity 1 --kind counting");
     let merged = dir.ok("merge --union -o m.tamis g.tamis g.tamis --force");
     assert!(merged.err.contains("about 0 keys"), "{}", merged.err);
 }
@@ -649,7 +667,7 @@ fn one_is_counted_as_one() {
 fn plan_tells_what_a_key_costs_in_redis() {
     let dir = Sandbox::new();
     let bytes = |rate: &str| {
-        let printed = dir.ok(&format!("plan -n 1M -p {rate} --redis --json"));
+        let printed = dir.ok(&format!("plan --capacity 1M -p {rate} --redis --json"));
         let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
         assert_eq!(rows[0]["kind"], "blocked");
         let sadd = rows[0]["server_time_in_sadd"].as_f64().unwrap();
@@ -657,20 +675,24 @@ fn plan_tells_what_a_key_costs_in_redis() {
         rows[0]["aof_bytes_per_new_key"].as_f64().unwrap()
     };
     assert_eq!((bytes("0.01"), bytes("1e-6")), (159.0, 309.0));
-    assert!(dir.ok("plan -n 1M --redis").text().contains("AOF bytes"));
+    assert!(
+        dir.ok("plan --capacity 1M --redis")
+            .text()
+            .contains("AOF bytes")
+    );
     // Strings keep no filter of so low a rate, and say so; a module does.
-    let low = dir.ok("plan -n 1M -p 1e-12 --redis");
+    let low = dir.ok("plan --capacity 1M -p 1e-12 --redis");
     let row = |way: &str| low.text().lines().find(|line| line.starts_with(way));
     assert!(row("strings").unwrap().contains("at least 1e-9"));
     assert!(row("module").unwrap().contains("7.94 MB"));
-    assert_eq!(dir.run("plan -n 0 --redis").code, 2);
+    assert_eq!(dir.run("plan --capacity 0 --redis").code, 2);
 }
 
 /// A kind that can't have the numbers says why, to people and to programs.
 #[test]
 fn plan_says_why_a_kind_is_missing() {
     let dir = Sandbox::new();
-    let line = "plan -n 1M -p 1e-15";
+    let line = "plan --capacity 1M -p 1e-15";
     let text = dir.ok(line);
     let rows: serde_json::Value =
         serde_json::from_str(dir.ok(&format!("{line} --json")).text()).unwrap();
@@ -688,7 +710,7 @@ fn plan_says_why_a_kind_is_missing() {
     let served = |row: &&serde_json::Value| row["left_out"].is_null();
     assert_eq!((rows.len(), rows.iter().filter(served).count()), (7, 4));
     // With all three numbers the size is a limit.
-    let text = dir.ok("plan -n 1M -p 1% --size 1MB");
+    let text = dir.ok("plan --capacity 1M -p 1% --size 1MB");
     assert!(
         text.text()
             .contains("blocked   takes 1.24 MB at this rate, more than 1.00 MB")
@@ -698,7 +720,7 @@ fn plan_says_why_a_kind_is_missing() {
         "{}",
         text.text()
     );
-    let none = dir.run("plan -n 1M -p 1% --size 100kB");
+    let none = dir.run("plan --capacity 1M -p 1% --size 100kB");
     assert_eq!(none.code, 2);
     assert!(
         none.err
@@ -729,9 +751,9 @@ fn no_name_commands_a_terminal() {
         &["check", name],
         &["info", name],
         &["serve", name],
-        &["index", "-o", "ix", name],
-        &["grep", name, "key"],
-        &["dedup", "--filter", "f", "-n", name],
+        &["index", "ix", name],
+        &["grep", "key", name],
+        &["dedup", "--filter", "f", "--capacity", name],
     ] {
         let ran = run(words, "");
         assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
@@ -739,22 +761,30 @@ fn no_name_commands_a_terminal() {
         let quoted = ran.err.contains(shown) || ran.err.contains(r"b\u009b2J\u202ec\rd");
         assert!(quoted, "{words:?}: {}", ran.err);
     }
-    assert_eq!(run(&["create", name, "-n", "100"], "").code, 0);
-    assert!(run(&["create", name, "-n", "100"], "").err.contains(shown));
+    assert_eq!(run(&["create", name, "--capacity", "100"], "").code, 0);
+    assert!(
+        run(&["create", name, "--capacity", "100"], "")
+            .err
+            .contains(shown)
+    );
     assert!(run(&["add", name], "key\n").err.contains(shown));
     // Of columns.
-    let ran = run(&["dedup", "--csv", name], "x,y\n1,2\n");
+    let ran = run(&["dedup", "-k", &format!("csv:{name}")], "x,y\n1,2\n");
     assert!(ran.err.contains(shown), "{}", ran.err);
     // Tables are for people, too; JSON stays JSON.
     std::fs::create_dir(dir.path("logs")).unwrap();
     dir.write(&format!("logs/{name}"), "one two\n");
-    assert_eq!(run(&["index", "-q", "-o", "ix", "logs"], "").code, 0);
+    assert_eq!(run(&["index", "-q", "ix", "logs"], "").code, 0);
     let info = run(&["info", "ix"], "");
     assert!(powerless(info.text()), "{}", info.text());
     let json = run(&["info", "--json", name], "");
     serde_json::from_slice::<serde_json::Value>(&json.out).unwrap();
     // What is printed for programs is what was asked for.
-    assert!(run(&["which", "ix", "two"], "").text().contains(name));
+    assert!(
+        run(&["grep", "--candidates", "two", "ix"], "")
+            .text()
+            .contains(name)
+    );
     let record = format!("{name}\n");
     assert_eq!(run(&["dedup", "-q"], &record).text(), record);
 }
@@ -766,18 +796,24 @@ fn messages_say_what_to_do() {
     dir.write("nothing", "");
     dir.write("in", "x\n");
     for (line, expected) in [
-        ("plan -n 10 -p 1e-300", "got 1e-300"),
+        ("plan --capacity 10 -p 1e-300", "got 1e-300"),
         (
-            "plan -n 0 -p 0.1",
+            "plan --capacity 0 -p 0.1",
             "number of keys: expected at least 1, got 0",
         ),
-        ("plan -n 10X -p 0.1", "(units K, M, G, T), got '10X'"),
-        ("plan -n 1,5 -p 0.1", "expected a number, got '1,5'"),
+        (
+            "plan --capacity 10X -p 0.1",
+            "(units K, M, G, T), got '10X'",
+        ),
+        ("plan --capacity 1,5 -p 0.1", "expected a number, got '1,5'"),
         ("check nowhere/f.tamis in", "there is no folder nowhere"),
-        ("create new.tamis", "say how many keys to expect: -n N"),
+        (
+            "create new.tamis",
+            "say how many keys to expect: --capacity N",
+        ),
         ("create new.tamis --bits 16", "--bits needs --kind bloom"),
         (
-            "check --format bitmap --hash java-spread:1 --bits 8 --keys utf16 nothing in",
+            "check --format bitmap,hash=java-spread:1,bits=8 --key-type utf16 nothing in",
             "expected a string of bits, got an empty file",
         ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),
@@ -786,14 +822,13 @@ fn messages_say_what_to_do() {
             "this command makes a file, not a filter in Redis",
         ),
         (
-            "import redis://:secret@127.0.0.1:1/0/f in",
+            "copy in redis://:secret@127.0.0.1:1/0/f",
             "this command makes a file, not a filter in Redis",
         ),
         (
-            "create redis://127.0.0.1:1/0/f -n 10 --kind bloom",
+            "create redis://127.0.0.1:1/0/f --capacity 10 --kind bloom",
             "bloom filters can't be kept in Redis: use a blocked",
         ),
-        ("which -i ix key", "whatever their case"),
         (
             "dedup --colour in",
             "`tamis dedup --help` lists the options",
@@ -817,7 +852,11 @@ fn messages_say_what_to_do() {
     ] {
         assert!(all.contains(group), "{all}");
     }
-    let plan = |n| dir.ok(&format!("plan -p 0.01 -n {n}")).text().to_owned();
+    let plan = |n| {
+        dir.ok(&format!("plan -p 0.01 --capacity {n}"))
+            .text()
+            .to_owned()
+    };
     assert_eq!(plan("10,000,000"), plan("10M"));
     // Nothing was read, so there is nothing to sum up.
     for line in ["dedup missing", "dedup --filter f missing"] {
@@ -827,7 +866,7 @@ fn messages_say_what_to_do() {
     }
     assert!(dir.ok("dedup in").err.contains("\nfilter "));
     // Records without a key that are the same are one.
-    let ran = dir.feed("dedup --jsonl /id", "\n\n{\"id\": 1}\n");
+    let ran = dir.feed("dedup -k jsonl:/id", "\n\n{\"id\": 1}\n");
     assert_eq!(ran.text(), "\n{\"id\": 1}\n");
     assert!(
         ran.err.contains("the whole record was the key"),

@@ -256,16 +256,16 @@ fn a_sample_is_even_and_said() {
     // One key makes up most of the records.
     let text = urls(50_000) + &"https://often.example/\n".repeat(100_000);
     sandbox.write("urls", text);
-    let all = compare(&sandbox, "-n 2000 urls");
+    let all = compare(&sandbox, "--capacity 2000 urls");
     assert_eq!(all["keys"]["records"], 150_000);
     assert_eq!(all["keys"]["is_sample"], true);
     assert_eq!(all["keys"]["held"], 2000);
     assert_eq!(all["keys"]["absent"], 2000);
     let distinct = all["keys"]["distinct"].as_u64().unwrap();
     assert!((45_000..55_000).contains(&distinct), "{distinct}");
-    let again = compare(&sandbox, "-n 2000 urls");
+    let again = compare(&sandbox, "--capacity 2000 urls");
     assert_eq!(again["keys"], all["keys"]);
-    let text = sandbox.ok("compare -n 2000 urls");
+    let text = sandbox.ok("compare --sample 2000 urls");
     assert!(text.text().contains("an even sample"), "{}", text.text());
 }
 
@@ -277,7 +277,7 @@ fn inputs_are_read_as_dedup_reads_them() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(rows.as_bytes()).unwrap();
     sandbox.write("rows.csv.gz", packed.finish().unwrap());
-    let all = compare(&sandbox, "--csv id rows.csv.gz");
+    let all = compare(&sandbox, "-k csv:id rows.csv.gz");
     assert_eq!(all["keys"]["distinct"], 50);
     assert!(contender(&all, "bitmap")["bytes"].is_u64());
 
@@ -473,7 +473,7 @@ fn one_hash_takes_ten_times_a_filter() {
         (all["for_keys"].as_u64(), of("digests")),
         (Some(100_000_000), 1.6e9)
     );
-    let plans = json(&sandbox.ok("plan -n 100M --json"));
+    let plans = json(&sandbox.ok("plan --capacity 100M --json"));
     for plan in plans.as_array().unwrap() {
         let kind = plan["kind"].as_str().unwrap();
         assert_eq!(of(kind), plan["bytes"].as_f64().unwrap(), "{kind}");

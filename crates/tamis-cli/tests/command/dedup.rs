@@ -72,7 +72,7 @@ fn every_input_every_thread_count_equals_the_oracle() {
                     "{name}, -j {threads} {mode}"
                 );
                 assert_eq!(ran.code, 0, "{name}");
-                let ran = dir.run(&format!("dedup -d in -j {threads} {mode}"));
+                let ran = dir.run(&format!("dedup -v in -j {threads} {mode}"));
                 assert!(
                     ran.out == oracle(&input, true),
                     "{name}, -d -j {threads} {mode}"
@@ -90,7 +90,7 @@ fn every_input_every_thread_count_equals_the_oracle() {
 fn the_summary_tells_what_happened() {
     let dir = Sandbox::new();
     dir.write("in", "a\nb\na\na\n");
-    let ran = dir.ok("dedup in --json-report report.json");
+    let ran = dir.ok("dedup in --report report.json");
     assert!(
         ran.err.contains("4 records, 2 unique, 2 duplicates"),
         "{}",
@@ -108,7 +108,7 @@ fn the_summary_tells_what_happened() {
         (&4.into(), &2.into(), &2.into())
     );
     assert_eq!(dir.ok("dedup --count in").text(), "2\n");
-    assert_eq!(dir.ok("dedup --count -d in").text(), "2\n");
+    assert_eq!(dir.ok("dedup --count -v in").text(), "2\n");
     assert!(
         dir.ok("dedup --exact in")
             .err
@@ -127,11 +127,11 @@ fn a_filter_remembers_across_runs() {
     let again = dir.run("dedup --filter seen.tamis monday tuesday");
     assert_eq!((again.code, again.text()), (0, ""));
     assert_eq!(
-        dir.ok("dedup -d --filter seen.tamis tuesday").text(),
+        dir.ok("dedup -v --filter seen.tamis tuesday").text(),
         "b\nc\n"
     );
     // An ordinary filter, made beforehand, does as well.
-    dir.ok("create fixed.tamis -n 1000 -p 1e-9");
+    dir.ok("create fixed.tamis --capacity 1000 -p 1e-9");
     assert_eq!(dir.ok("dedup --filter fixed.tamis monday").text(), "a\nb\n");
     assert_eq!(dir.ok("check fixed.tamis monday").text(), "a\nb\na\n");
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_filter_remembers_across_runs() {
 fn a_filter_grows_beyond_what_was_expected() {
     let dir = Sandbox::new();
     let lines: String = (0..100_000).map(|i| format!("line {i}\n")).collect();
-    let ran = dir.feed("dedup --filter seen.tamis -n 1000", &lines);
+    let ran = dir.feed("dedup --filter seen.tamis --capacity 1000", &lines);
     assert!(ran.text() == lines, "{}", ran.err);
     assert_eq!(dir.feed("dedup --filter seen.tamis", &lines).text(), "");
 }
@@ -173,11 +173,11 @@ fn nothing_new_is_a_failure_only_if_asked() {
         ("--filter seen.tamis --dry-run keys", 1),
     ] {
         assert_eq!(dir.run(&format!("dedup {line}")).code, 0, "{line}");
-        let strict = dir.run(&format!("dedup --exit-status {line}"));
+        let strict = dir.run(&format!("dedup --exit-code {line}"));
         assert_eq!(strict.code, status, "{line}: {}", strict.err);
     }
     // What could not be read is an error either way.
-    for line in ["dedup gone", "dedup --exit-status gone keys"] {
+    for line in ["dedup gone", "dedup --exit-code gone keys"] {
         assert_eq!(dir.run(line).code, 2, "{line}");
     }
 }
@@ -232,14 +232,14 @@ fn keys_may_be_columns_pointers_and_urls() {
         "id,name,city\n1,\"Ann, B\",X\n2,Bob,Y\n3,\"Ann, B\",Z\n4,\"Bob\",Y\n",
     );
     assert_eq!(
-        dir.ok("dedup --csv name t.csv").text(),
+        dir.ok("dedup -k csv:name t.csv").text(),
         "id,name,city\n1,\"Ann, B\",X\n2,Bob,Y\n"
     );
     assert_eq!(
-        dir.ok("dedup --csv 2,city t.csv").text(),
+        dir.ok("dedup -k csv:2,city t.csv").text(),
         "id,name,city\n1,\"Ann, B\",X\n2,Bob,Y\n3,\"Ann, B\",Z\n"
     );
-    let missing = dir.run("dedup --csv nome t.csv");
+    let missing = dir.run("dedup -k csv:nome t.csv");
     assert_eq!(missing.code, 2);
     assert!(
         missing.err.contains("no column 'nome'") && missing.err.contains("id, name, city"),
@@ -248,14 +248,14 @@ fn keys_may_be_columns_pointers_and_urls() {
     );
     dir.write("t.tsv", "1\ta\n2\tb\n3\ta\n");
     assert_eq!(
-        dir.ok("dedup --tsv 2 --no-header t.tsv").text(),
+        dir.ok("dedup -k tsv:2 --no-header t.tsv").text(),
         "1\ta\n2\tb\n"
     );
     dir.write(
         "t.jsonl",
         "{\"id\":1,\"x\":2}\n{\"x\":3,\"id\":1.0}\n{\"id\":\"1\"}\nnot json\n",
     );
-    let ran = dir.ok("dedup --jsonl /id t.jsonl");
+    let ran = dir.ok("dedup -k jsonl:/id t.jsonl");
     assert_eq!(ran.text(), "{\"id\":1,\"x\":2}\n{\"id\":\"1\"}\nnot json\n");
     assert!(
         ran.err.contains("1 record without such a key"),
@@ -280,8 +280,8 @@ fn keys_may_be_columns_pointers_and_urls() {
     assert!(!dir.ok("dedup --url urls").err.contains("not URLs"));
     dir.write("case", "Straße\nSTRASSE\nstraße\nÄ\nä\n");
     assert_eq!(dir.ok("dedup -i case").text(), "Straße\nSTRASSE\nÄ\n");
-    assert_eq!(dir.feed("dedup -0", "a\nb\0a\0a\nb\0").out, b"a\nb\0a\0");
-    assert_eq!(dir.feed("dedup --delimiter ;", "a;b;a;").out, b"a;b;");
+    assert_eq!(dir.feed("dedup -z", "a\nb\0a\0a\nb\0").out, b"a\nb\0a\0");
+    assert_eq!(dir.feed("dedup -k line(;)", "a;b;a;").out, b"a;b;");
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
     }
     dir.write("in", all.join("\n"));
     let last = dir
-        .command("dedup in --filter seen.tamis --json-report report")
+        .command("dedup in --filter seen.tamis --report report")
         .stdout(append())
         .stderr(Stdio::null())
         .status();
@@ -523,7 +523,7 @@ fn what_is_appended_begins_a_line_of_its_own() {
         assert!(status.unwrap().success());
     };
     for line in ["dedup in", "add --new seen.tamis in"] {
-        dir.ok("create seen.tamis -n 100 --force");
+        dir.ok("create seen.tamis --capacity 100 --force");
         dir.write("out", "torn");
         append(line);
         assert_eq!(dir.read("out"), b"torn\na\nb\n", "{line}");
@@ -531,7 +531,7 @@ fn what_is_appended_begins_a_line_of_its_own() {
     append("dedup in");
     assert_eq!(dir.read("out"), b"torn\na\nb\na\nb\n");
     dir.write("out", "torn\n");
-    append("dedup -0 in");
+    append("dedup -z in");
     assert_eq!(dir.read("out"), b"torn\n\0a\nb\n\0");
     // No line of anybody's is ended where nothing is printed.
     dir.write("out", "torn");
@@ -581,7 +581,7 @@ fn a_dry_run_changes_nothing() {
             "1\n"
         );
         assert_eq!(
-            dir.ok("dedup -d --filter seen --dry-run in").text(),
+            dir.ok("dedup -v --filter seen --dry-run in").text(),
             "a\na\n"
         );
     }
@@ -597,12 +597,17 @@ fn filters_that_count_get_a_key_once() {
     let dir = Sandbox::new();
     let equal = "a\n".repeat(20);
     for kind in ["cuckoo", "counting"] {
-        dir.ok(&format!("create --force seen -n 1000 --kind {kind}"));
+        dir.ok(&format!(
+            "create --force seen --capacity 1000 --kind {kind}"
+        ));
         for _ in 0..20 {
             let ran = dir.feed("dedup --filter seen", format!("{equal}b\n"));
             assert!(ran.code <= 1, "{kind}: {}", ran.err);
         }
-        assert_eq!(dir.feed("count seen", "a\nb\n").text(), "1\ta\n1\tb\n");
+        assert_eq!(
+            dir.feed("check --tally seen", "a\nb\n").text(),
+            "1\ta\n1\tb\n"
+        );
         dir.feed("remove seen", "a\n");
         assert_eq!(dir.feed("dedup --filter seen", &equal).text(), "a\n");
     }

@@ -63,17 +63,19 @@ fn the_answer_is_that_of_check() {
     dir.write("all", lines(0..400));
     let mut filters = vec![];
     for kind in ["bloom", "blocked", "counting", "cuckoo", "growing"] {
-        dir.ok(&format!("create {kind} -n 120 -p 0.2 --kind {kind}"));
+        dir.ok(&format!(
+            "create {kind} --capacity 120 -p 0.2 --kind {kind}"
+        ));
         dir.ok(&format!("add {kind} in"));
         filters.push(kind);
     }
-    dir.ok("create keyed -n 120 -p 0.2 --key-file secret");
-    dir.ok("add keyed in --key-file secret");
+    dir.ok("create keyed --capacity 120 -p 0.2 --secret-file secret");
+    dir.ok("add keyed in --secret-file secret");
     dir.ok("build ribbon in -p 0.2 --smallest");
     dir.ok("build fuse in -p 0.2");
     dir.write("allowed", lines(120..150));
     dir.ok("build cascade in -p 0.2 --allow allowed");
-    filters.extend(["keyed --key-file secret", "ribbon", "fuse", "cascade"]);
+    filters.extend(["keyed --secret-file secret", "ribbon", "fuse", "cascade"]);
     let asked: Vec<_> = (0..400).map(|n| format!("key{n}")).collect();
     for filter in filters {
         let told = dir.ok(&format!("explain --json {filter} {}", asked.join(" ")));
@@ -98,7 +100,7 @@ fn the_answer_is_that_of_check() {
 #[test]
 fn keys_are_made_by_the_filter_s_rule() {
     let dir = Sandbox::new();
-    dir.ok("create case.tamis -n 10 -i");
+    dir.ok("create case.tamis --capacity 10 -i");
     dir.feed("add case.tamis", "Straße\n");
     let told = dir.ok("explain case.tamis STRASSE Straße STRAẞE");
     assert!(
@@ -106,7 +108,7 @@ fn keys_are_made_by_the_filter_s_rule() {
         "{}",
         told.text()
     );
-    dir.ok("create urls.tamis -n 10 --url");
+    dir.ok("create urls.tamis --capacity 10 --url");
     dir.feed("add urls.tamis", "https://example.org/a#x\n");
     let told = dir.ok("explain urls.tamis HTTPS://example.org/a#y");
     assert!(
@@ -116,16 +118,16 @@ fn keys_are_made_by_the_filter_s_rule() {
         told.text()
     );
     // Two values, as a row of CSV.
-    dir.ok("create pairs.tamis -n 10 --values 2");
+    dir.ok("create pairs.tamis --capacity 10 --values 2");
     dir.write("rows", "user,day\nada,\"1,5\"\n");
-    dir.ok("add pairs.tamis --csv user,day rows");
+    dir.ok("add pairs.tamis -k csv:user,day rows");
     assert_eq!(dir.ok("explain pairs.tamis ada,\"1,5\"").code, 0);
     assert_eq!(dir.run("explain pairs.tamis ada,2").code, 1);
     let short = dir.run("explain pairs.tamis ada");
     assert_eq!(short.code, 2);
     assert!(short.err.contains("expected 2 values"), "{}", short.err);
     // Bytes that are no text.
-    dir.ok("create hex.tamis -n 10");
+    dir.ok("create hex.tamis --capacity 10");
     dir.write("digests", "ff00\n");
     dir.ok("add hex.tamis --hex digests");
     assert_eq!(dir.ok("explain --hex hex.tamis ff00").code, 0);
@@ -145,12 +147,15 @@ fn numbers_of_a_textbook_filter_are_checked() {
             "is for --kind bloom",
         ),
         ("--kind bloom --hashes 3", "--bits M or --size S"),
-        ("--kind bloom --bits 16", "--keys"),
+        ("--kind bloom --bits 16", "--capacity"),
         (
             "--kind bloom --bits 16 --hashes 3 -p 0.1",
             "cannot be used with",
         ),
-        ("--kind bloom --hashes 3 -n 9 -p 0.1", "cannot be used with"),
+        (
+            "--kind bloom --hashes 3 --capacity 9 -p 0.1",
+            "cannot be used with",
+        ),
         (
             "--kind bloom --bits 16 --hashes 3 --size 2",
             "cannot be used with",
@@ -158,8 +163,14 @@ fn numbers_of_a_textbook_filter_are_checked() {
         ("--kind bloom --bits 0 --hashes 3", "expected 1 to 2^63"),
         ("--kind bloom --bits 16 --hashes 0", "expected 1 to 64"),
         ("--kind bloom --bits 16 --hashes 65", "expected 1 to 64"),
-        ("--kind bloom --bits 16 --hashes 3 -n 0", "at least 1"),
-        ("--format dcso -n 5 --hashes 3", "cannot be used with"),
+        (
+            "--kind bloom --bits 16 --hashes 3 --capacity 0",
+            "at least 1",
+        ),
+        (
+            "--format dcso --capacity 5 --hashes 3",
+            "cannot be used with",
+        ),
     ] {
         let ran = dir.run(&format!("create new.tamis {options}"));
         assert!(
@@ -175,10 +186,13 @@ fn numbers_of_a_textbook_filter_are_checked() {
             "for 4 keys at a rate of 0.165, 192 B",
         ),
         ("--size 1MB --hashes 7", "at a rate of 0.00781, 1.00 MB"),
-        ("--bits 16 -n 4", "at a rate of 0.165"),
+        ("--bits 16 --capacity 4", "at a rate of 0.165"),
         // Far too few, and far too many: true, and said.
-        ("--bits 16000 --hashes 3 -n 4", "at a rate of 4.21e-10"),
-        ("--bits 16 --hashes 3 -n 4000", "seem present"),
+        (
+            "--bits 16000 --hashes 3 --capacity 4",
+            "at a rate of 4.21e-10",
+        ),
+        ("--bits 16 --hashes 3 --capacity 4000", "seem present"),
     ] {
         let ran = dir.ok(&format!("create new.tamis --force --kind bloom {options}"));
         assert!(ran.err.contains(expected), "{options}: {}", ran.err);
@@ -203,7 +217,7 @@ fn plan_takes_the_numbers_of_a_textbook_filter() {
     // The cell of the textbook's table, by its exact formula.
     let plan = json_of(
         &dir,
-        "plan --json --kind bloom -n 1M --bits 20M --hashes 10",
+        "plan --json --kind bloom --capacity 1M --bits 20M --hashes 10",
     );
     assert!(
         (plan[0]["rate"].as_f64().unwrap() - 8.89e-5).abs() < 5e-8,
@@ -225,7 +239,7 @@ fn plan_takes_the_numbers_of_a_textbook_filter() {
             "cannot be used with",
         ),
         (
-            "--kind bloom --hashes 3 --redis -n 5",
+            "--kind bloom --hashes 3 --redis --capacity 5",
             "cannot be used with",
         ),
     ] {
@@ -310,7 +324,7 @@ fn info_does_not_call_a_low_count_exact() {
     let dir = Sandbox::new();
     let lines = |n: u32| (0..n).map(|n| format!("key{n}\n")).collect::<String>();
     for kind in ["bloom", "blocked", "counting"] {
-        dir.ok(&format!("create f -n 1000 --kind {kind} --force"));
+        dir.ok(&format!("create f --capacity 1000 --kind {kind} --force"));
         dir.feed("add f", lines(1000));
         let told = json_of(&dir, "info --json f");
         assert_eq!(
@@ -342,7 +356,7 @@ fn info_does_not_call_a_low_count_exact() {
         assert!(info.err.contains("holds about "), "{}", info.err);
     }
     // What stores its keys counts them.
-    dir.ok("create c -n 1000 --kind cuckoo");
+    dir.ok("create c --capacity 1000 --kind cuckoo");
     dir.feed("add c", lines(1000));
     assert_eq!(json_of(&dir, "info --json c")["keys_at_least"], false);
     // A picture's rate is so high that its count is low long before.

@@ -168,8 +168,8 @@ fn what_a_file_does_not_say_is_asked_for_with_the_flag() {
         &["no such filter", "tamis info"],
     );
     fails(
-        &sandbox.feed("check --name i64 --keys utf8 f", "7\n"),
-        &["--keys utf8", "int64"],
+        &sandbox.feed("check --name i64 --key-type utf8 f", "7\n"),
+        &["--key-type utf8", "int64"],
     );
     let sandbox = with_sample("redisbloom/all.rdb");
     fails(
@@ -184,7 +184,7 @@ fn two_formats_that_fit_are_named() {
     // Spark 2 with 2 hashes and 1 word has the numbers of Cassandra with 2 hashes and 2 words.
     let numbers = [2u32, 2, 7, 1, 0, 0];
     sandbox.write("f", numbers.map(u32::to_be_bytes).concat());
-    for command in ["check", "info", "verify", "add --keys utf8", "remove"] {
+    for command in ["check", "info", "verify", "add --key-type utf8", "remove"] {
         let ran = sandbox.feed(&format!("{command} f"), "key1\n");
         fails(
             &ran,
@@ -209,13 +209,13 @@ fn two_formats_that_fit_are_named() {
     );
     assert_eq!(
         sandbox
-            .feed("add --format spark --keys utf8 f", "key1\n")
+            .feed("add --format spark --key-type utf8 f", "key1\n")
             .code,
         0
     );
     assert_eq!(
         sandbox
-            .feed("check --format spark --keys utf8 f", "key1\n")
+            .feed("check --format spark --key-type utf8 f", "key1\n")
             .text(),
         "key1\n"
     );
@@ -227,29 +227,29 @@ fn two_formats_that_fit_are_named() {
 #[test]
 fn many_add_at_once_and_no_key_is_lost() {
     let sandbox = Sandbox::new();
-    sandbox.ok("create --format dcso -n 10000 f");
+    sandbox.ok("create --format dcso --capacity 10000 f");
     std::thread::scope(|scope| {
         for worker in 0..4 {
             let sandbox = &sandbox;
             scope.spawn(move || {
                 for round in 0..5 {
                     let keys: String = (0..50).map(|i| format!("{worker} {round} {i}\n")).collect();
-                    assert_eq!(sandbox.feed("add --keys utf8 f", keys).code, 0);
+                    assert_eq!(sandbox.feed("add --key-type utf8 f", keys).code, 0);
                 }
             });
         }
     });
     let all = (0..1000).map(|i| format!("{} {} {}\n", i / 250, i / 50 % 5, i % 50));
     let all: String = all.collect();
-    assert_eq!(sandbox.feed("check --keys utf8 f", &all).text(), all);
+    assert_eq!(sandbox.feed("check --key-type utf8 f", &all).text(), all);
 }
 
 #[test]
 fn what_is_said_of_keys_is_not_for_our_own_filters() {
     let sandbox = Sandbox::new();
-    sandbox.ok("create ours.tamis -n 100");
+    sandbox.ok("create ours.tamis --capacity 100");
     for command in ["check", "add", "remove"] {
-        let ran = sandbox.feed(&format!("{command} --keys upper ours.tamis"), "x\n");
+        let ran = sandbox.feed(&format!("{command} --key-type upper ours.tamis"), "x\n");
         fails(&ran, &["--keys is for other systems' filters"]);
     }
     fails(
@@ -257,7 +257,7 @@ fn what_is_said_of_keys_is_not_for_our_own_filters() {
         &["--name is for other systems' filters"],
     );
     fails(
-        &sandbox.feed("check --keys upper redis://127.0.0.1:1/x", "x\n"),
+        &sandbox.feed("check --key-type upper redis://127.0.0.1:1/x", "x\n"),
         &["--keys is for other systems' filters"],
     );
 }
@@ -268,33 +268,39 @@ fn a_key_that_cannot_be_encoded_is_an_error_and_never_absent() {
     let before = sandbox.read("f");
     for key in ["x", "2147483648", "1.0", ""] {
         for command in ["check", "check -v", "add"] {
-            let ran = sandbox.feed(&format!("{command} --keys int32 f"), format!("7\n{key}\n"));
+            let ran = sandbox.feed(
+                &format!("{command} --key-type int32 f"),
+                format!("7\n{key}\n"),
+            );
             fails(&ran, &["32 bits", "--keys"]);
         }
     }
     assert_eq!(sandbox.read("f"), before);
     let sandbox = with_sample("guava/guava_unencodedchars_n1000_p01_key0-499.mitz64.bin");
-    fails(&sandbox.feed("check --keys utf16 f", b"\xFF\n"), &["UTF-8"]);
+    fails(
+        &sandbox.feed("check --key-type utf16 f", b"\xFF\n"),
+        &["UTF-8"],
+    );
     // Case and columns are the user's business, rules that only our files remember are not.
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");
     assert_eq!(
-        sandbox.feed("check --keys lower f", "KEY7\n").text(),
+        sandbox.feed("check --key-type lower f", "KEY7\n").text(),
         "KEY7\n"
     );
-    assert_eq!(sandbox.feed("check --keys upper f", "key7\n").code, 1);
+    assert_eq!(sandbox.feed("check --key-type upper f", "key7\n").code, 1);
     let table = "id,name\n1,key7\n2,other\n";
-    let ran = sandbox.feed("check --keys utf8 --csv name f", table);
+    let ran = sandbox.feed("check --key-type utf8 -k csv:name f", table);
     assert_eq!(ran.text(), "id,name\n1,key7\n");
     fails(
-        &sandbox.feed("check --keys utf8 -i f", "key7\n"),
-        &["--keys lower"],
+        &sandbox.feed("check --key-type utf8 -i f", "key7\n"),
+        &["--key-type lower"],
     );
     fails(
-        &sandbox.feed("check --keys utf8 --url f", "key7\n"),
+        &sandbox.feed("check --key-type utf8 --url f", "key7\n"),
         &["--url"],
     );
     fails(
-        &sandbox.feed("check --keys utf8 --csv id,name f", table),
+        &sandbox.feed("check --key-type utf8 -k csv:id,name f", table),
         &["one value"],
     );
 }
@@ -328,17 +334,17 @@ fn filters_are_created_and_built_as_their_systems_do() {
     for (format, flags, file) in [
         (
             "dcso",
-            "--keys utf8",
+            "--key-type utf8",
             "dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom",
         ),
         (
             "guava",
-            "--keys utf8",
+            "--key-type utf8",
             "guava/guava_string_utf8_n1000_p01_key0-499.mitz64.bin",
         ),
         (
             "guava",
-            "--keys utf16",
+            "--key-type utf16",
             "guava/guava_unencodedchars_n1000_p01_key0-499.mitz64.bin",
         ),
         (
@@ -348,12 +354,14 @@ fn filters_are_created_and_built_as_their_systems_do() {
         ),
         (
             "poppy",
-            "--keys utf8",
+            "--key-type utf8",
             "poppy/poppy_v2_n1000_p01_key0-499.bloom",
         ),
     ] {
         let name = format!("{format}{}", flags.replace(' ', ""));
-        sandbox.ok(&format!("create --format {format} -n 1000 -p 0.01 {name}"));
+        sandbox.ok(&format!(
+            "create --format {format} --capacity 1000 -p 0.01 {name}"
+        ));
         sandbox.ok(&format!("add {flags} {name} keys"));
         is_sample(&name, file);
     }
@@ -371,7 +379,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
         "spark",
     ] {
         let flags = match format {
-            "dcso" | "guava" | "parquet" | "poppy" | "pybloomfilter" | "spark" => "--keys utf8",
+            "dcso" | "guava" | "parquet" | "poppy" | "pybloomfilter" | "spark" => "--key-type utf8",
             _ => "",
         };
         let built = sandbox.ok(&format!(
@@ -401,50 +409,61 @@ fn filters_are_created_and_built_as_their_systems_do() {
         fails(&sandbox.run(&line), &["already exists", "--force"]);
         sandbox.ok(&format!("{line} --force"));
         fails(
-            &sandbox.run(&format!("create --format {format} -n 10 {format}.built")),
+            &sandbox.run(&format!(
+                "create --format {format} --capacity 10 {format}.built"
+            )),
             &["already exists"],
         );
     }
-    sandbox.ok("build --format guava --keys int64 numbers -o longs");
+    sandbox.ok("build --format guava --key-type int64 numbers -o longs");
     assert_eq!(
-        sandbox.ok("check --keys int64 longs numbers").text(),
+        sandbox.ok("check --key-type int64 longs numbers").text(),
         lines(&numbers())
     );
     // The first name is the file without -o, as ever.
-    sandbox.ok("build --format dcso --keys utf8 first.bloom keys");
+    sandbox.ok("build --format dcso --key-type utf8 first.bloom keys");
     assert!(sandbox.read("first.bloom") == sandbox.read("dcso.built"));
 
     for (line, said) in [
         (
-            "create --format orc -n 10 x",
+            "create --format orc --capacity 10 x",
             "only their own system writes",
         ),
-        ("create --format redisson -n 10 x", "lives in Redis"),
-        ("create --format dcso --kind cuckoo -n 10 x", "--kind"),
-        ("create --format dcso --seed 7 -n 10 x", "no seed"),
-        ("create --format redisbloom-cuckoo -p 0.1 -n 10 x", "8 bits"),
+        ("create --format redisson --capacity 10 x", "lives in Redis"),
+        (
+            "create --format dcso --kind cuckoo --capacity 10 x",
+            "--kind",
+        ),
+        ("create --format dcso --seed 7 --capacity 10 x", "no seed"),
+        (
+            "create --format redisbloom-cuckoo -p 0.1 --capacity 10 x",
+            "8 bits",
+        ),
         ("build --format dcso -o x keys", "--keys"),
         (
-            "build --format dcso --keys utf8 --smallest -o x keys",
+            "build --format dcso --key-type utf8 --smallest -o x keys",
             "--smallest",
         ),
-        ("build --format dcso --keys int32 -o x keys", "whole number"),
-        ("build --keys utf8 -o x keys", "--format"),
         (
-            "build --format spark --keys utf8 -o x keys nothing",
+            "build --format dcso --key-type int32 -o x keys",
+            "whole number",
+        ),
+        ("build --key-type utf8 -o x keys", "--format"),
+        (
+            "build --format spark --key-type utf8 -o x keys nothing",
             "nothing",
         ),
     ] {
         fails(&sandbox.run(line), &[said]);
         assert!(!sandbox.path("x").exists(), "{line}");
     }
-    let small = sandbox.ok("create --format bip37 -n 1M -p 0.001 x");
+    let small = sandbox.ok("create --format bip37 --capacity 1M -p 0.001 x");
     assert!(
         small.err.contains("will have a rate of 0.969"),
         "{}",
         small.err
     );
-    sandbox.ok("create --format spark --seed 7 -n 1000 seeded");
+    sandbox.ok("create --format spark --seed 7 --capacity 1000 seeded");
 }
 
 #[test]
@@ -457,16 +476,18 @@ fn filters_of_one_shape_are_united_and_others_are_not() {
         ("bip37", ""),
         ("bits-and-blooms", ""),
         ("bloom-filters", ""),
-        ("dcso", "--keys utf8"),
-        ("guava", "--keys utf8"),
-        ("parquet", "--keys utf8"),
-        ("poppy", "--keys utf8"),
-        ("pybloomfilter", "--keys utf8"),
+        ("dcso", "--key-type utf8"),
+        ("guava", "--key-type utf8"),
+        ("parquet", "--key-type utf8"),
+        ("poppy", "--key-type utf8"),
+        ("pybloomfilter", "--key-type utf8"),
         ("redisbloom", ""),
-        ("spark", "--keys utf8"),
+        ("spark", "--key-type utf8"),
     ] {
         for part in ["a", "b", "all"] {
-            sandbox.ok(&format!("create --format {format} -n 1000 {format}.{part}"));
+            sandbox.ok(&format!(
+                "create --format {format} --capacity 1000 {format}.{part}"
+            ));
             sandbox.ok(&format!("add {flags} {format}.{part} {part}"));
         }
         sandbox.ok(&format!(
@@ -493,13 +514,13 @@ fn filters_of_one_shape_are_united_and_others_are_not() {
             "70000"
         };
         sandbox.ok(&format!(
-            "create --format {format} -n {size} {format}.large"
+            "create --format {format} --capacity {size} {format}.large"
         ));
         let unlike = sandbox.run(&format!("merge --union -o x {format}.a {format}.large"));
         fails(&unlike, &["differ in", &format!("{format}.large")]);
     }
-    sandbox.ok("create --format redisbloom-cuckoo -n 1000 c1");
-    sandbox.ok("create --format redisbloom-cuckoo -n 1000 c2");
+    sandbox.ok("create --format redisbloom-cuckoo --capacity 1000 c1");
+    sandbox.ok("create --format redisbloom-cuckoo --capacity 1000 c2");
     fails(
         &sandbox.run("merge --union -o x c1 c2"),
         &["can't be united", "add the keys"],
@@ -508,13 +529,13 @@ fn filters_of_one_shape_are_united_and_others_are_not() {
         &sandbox.run("merge --union -o x dcso.a poppy.a"),
         &["dcso", "poppy"],
     );
-    sandbox.ok("create ours.tamis -n 1000");
+    sandbox.ok("create ours.tamis --capacity 1000");
     let mixed = sandbox.run("merge --union -o x dcso.a ours.tamis");
     fails(
         &mixed,
         &["converted to another layout", "from all the keys"],
     );
-    sandbox.ok("create --format spark --seed 1 -n 1000 s1");
+    sandbox.ok("create --format spark --seed 1 --capacity 1000 s1");
     fails(&sandbox.run("merge --union -o x spark.a s1"), &["hashes"]);
     assert!(!sandbox.path("x").exists());
 }
@@ -532,7 +553,7 @@ fn copies_are_of_the_same_format() {
     fails(&sandbox.run("copy f redis://127.0.0.1:1/x"), &[layouts]);
     fails(&sandbox.run("copy f x --as dump"), &["can't be written so"]);
     fails(&sandbox.run("copy f g"), &["already exists", "--force"]);
-    sandbox.ok("create ours.tamis -n 100");
+    sandbox.ok("create ours.tamis --capacity 100");
     fails(&sandbox.run("copy ours.tamis x --as dump"), &[layouts]);
     fails(&sandbox.run("copy ours.tamis x --as dcso"), &[layouts]);
     assert!(!sandbox.path("x").exists() && !sandbox.path("x.tamis").exists());
@@ -561,14 +582,14 @@ fn copies_are_of_the_same_format() {
 fn a_filter_that_is_full_by_its_own_rule_says_so_and_stays_as_it_was() {
     let sandbox = Sandbox::new();
     sandbox.write("keys", lines(&words()));
-    sandbox.ok("create --format poppy -n 100 full");
+    sandbox.ok("create --format poppy --capacity 100 full");
     let before = sandbox.read("full");
-    let ran = sandbox.run("add --keys utf8 full keys");
+    let ran = sandbox.run("add --key-type utf8 full keys");
     fails(&ran, &["made for 100 keys", "unchanged"]);
     assert_eq!(sandbox.read("full"), before);
     // One that takes them anyway tells what that does to its rate.
-    sandbox.ok("create --format dcso -n 100 over");
-    let ran = sandbox.ok("add --keys utf8 over keys");
+    sandbox.ok("create --format dcso --capacity 100 over");
+    let ran = sandbox.ok("add --key-type utf8 over keys");
     assert!(ran.err.contains("was made for 100"), "{}", ran.err);
     assert!(sandbox.ok("info over").err.contains("was made for 100"));
 }
@@ -580,15 +601,15 @@ fn poppys_short_keys_are_found() {
     let sandbox = Sandbox::new();
     let short: Vec<String> = (0..3000).map(|i| format!("{i:x}")).collect();
     sandbox.write("short", lines(&short));
-    sandbox.ok("build --format poppy --keys utf8 short -o f");
+    sandbox.ok("build --format poppy --key-type utf8 short -o f");
     assert_eq!(
-        sandbox.ok("check --keys utf8 f short").text(),
+        sandbox.ok("check --key-type utf8 f short").text(),
         lines(&short)
     );
     // An empty key is eight zeros, as is one of eight NULs: poppy can't tell them apart.
-    sandbox.ok("create --format poppy -n 10 g");
-    assert_eq!(sandbox.feed("add --keys utf8 g", "\n").code, 0);
-    let nuls = sandbox.feed("check --keys utf8 g", "\0\0\0\0\0\0\0\0\n");
+    sandbox.ok("create --format poppy --capacity 10 g");
+    assert_eq!(sandbox.feed("add --key-type utf8 g", "\n").code, 0);
+    let nuls = sandbox.feed("check --key-type utf8 g", "\0\0\0\0\0\0\0\0\n");
     assert_eq!(nuls.code, 0);
 }
 
@@ -596,7 +617,7 @@ fn poppys_short_keys_are_found() {
 fn commands_for_our_own_filters_say_what_it_is() {
     let sandbox = with_sample("guava/guava_string_utf8_n1000_p01_key0-499.mitz64.bin");
     let before = sandbox.read("f");
-    for line in ["count f", "export f"] {
+    for line in ["check --tally f", "copy f - --as base64"] {
         fails(
             &sandbox.feed(line, "x\n"),
             &["f is a guava filter", "check, add, info"],
@@ -611,12 +632,15 @@ fn commands_for_our_own_filters_say_what_it_is() {
         &["--seal is for Tamis filters"],
     );
     fails(
-        &sandbox.feed("add --keys utf8 --shared f", "x\n"),
+        &sandbox.feed("add --key-type utf8 --shared f", "x\n"),
         &["--shared"],
     );
     assert_eq!(sandbox.read("f"), before);
     // And what dedup's hint says is true: each new record once.
-    let ran = sandbox.feed("add --keys utf8 --new f", "new one\nkey7\nnew one\nother\n");
+    let ran = sandbox.feed(
+        "add --key-type utf8 --new f",
+        "new one\nkey7\nnew one\nother\n",
+    );
     assert_eq!(ran.text(), "new one\nother\n");
 }
 
@@ -641,23 +665,25 @@ fn numbers_of_python_are_found() {
     let all = lines(&numbers);
     sandbox.write("numbers", &all);
     assert_eq!(
-        sandbox.ok("check --keys python-number f numbers").text(),
+        sandbox
+            .ok("check --key-type python-number f numbers")
+            .text(),
         all
     );
     // What would deny keys that are there is refused, and says what to do.
     for keys in ["int64", "int32", "float64", "float32"] {
         for command in ["check", "add"] {
-            let refused = sandbox.run(&format!("{command} --keys {keys} f numbers"));
+            let refused = sandbox.run(&format!("{command} --key-type {keys} f numbers"));
             fails(&refused, &[keys, "python-number", "--keys"]);
         }
         let built = sandbox.run(&format!(
-            "build --format pybloomfilter --keys {keys} g numbers"
+            "build --format pybloomfilter --key-type {keys} g numbers"
         ));
         fails(&built, &[keys, "python-number"]);
     }
-    let not_a_number = sandbox.feed("check --keys python-number f", "nan\n");
+    let not_a_number = sandbox.feed("check --key-type python-number f", "nan\n");
     fails(&not_a_number, &["NaN"]);
-    let elsewhere = sandbox.run("build --format guava --keys python-number g numbers");
+    let elsewhere = sandbox.run("build --format guava --key-type python-number g numbers");
     fails(&elsewhere, &["python-number"]);
 }
 
@@ -717,11 +743,11 @@ fn rbloom_must_be_named() {
     fails(&sandbox.feed("check f", lines(&words())), &["--format"]);
     let unsaid = sandbox.feed("check --format rbloom f", lines(&words()));
     fails(&unsaid, &["python-pickle", "utf8"]);
-    let flags = "--format rbloom --keys python-pickle";
+    let flags = "--format rbloom --key-type python-pickle";
     let found = sandbox.feed(&format!("check {flags} f"), lines(&words()));
     assert_eq!(found.text(), lines(&words()), "{}", found.err);
     fails(
-        &sandbox.feed("check --format rbloom --keys int64 f", "1\n"),
+        &sandbox.feed("check --format rbloom --key-type int64 f", "1\n"),
         &["int64"],
     );
 }

@@ -16,8 +16,8 @@ fn lines(text: &str) -> Vec<&str> {
 
 /// The files that may hold a key.
 fn which(dir: &Sandbox, line: &str) -> Vec<String> {
-    let ran = dir.run(&format!("which {line}"));
-    assert!(ran.code < 2, "which {line}: {}", ran.err);
+    let ran = dir.run(&format!("grep --candidates {line}"));
+    assert!(ran.code < 2, "grep --candidates {line}: {}", ran.err);
     ran.text().lines().map(String::from).collect()
 }
 
@@ -26,26 +26,26 @@ fn the_examples_of_hbase() {
     let dir = Sandbox::new();
     dir.write("sf1", "row,qualifier,value\nr1,q1,v\nr2,q1,v\n");
     dir.write("sf2", "row,qualifier,value\nr3,q1,v\nr4,q1,v\n");
-    dir.ok("index -o by-row --key csv:row -p 0.0001 sf1 sf2");
-    assert_eq!(which(&dir, "by-row r1"), ["sf1"]);
-    assert_eq!(which(&dir, "by-row r4"), ["sf2"]);
-    assert_eq!(dir.run("which by-row r9").code, 1);
+    dir.ok("index by-row --key csv:row -p 0.0001 sf1 sf2");
+    assert_eq!(which(&dir, "r1 by-row"), ["sf1"]);
+    assert_eq!(which(&dir, "r4 by-row"), ["sf2"]);
+    assert_eq!(dir.run("grep --candidates r9 by-row").code, 1);
 
     dir.write("sf2", "row,qualifier,value\nr1,q2,v\nr2,q2,v\n");
-    dir.ok("index -o both --key csv:row --key csv:row,qualifier -p 0.0001 sf1 sf2");
-    assert_eq!(which(&dir, "both --key csv:row r1"), ["sf1", "sf2"]);
-    assert_eq!(which(&dir, "both --key csv:row,qualifier r1,q1"), ["sf1"]);
-    assert_eq!(which(&dir, "both --key csv:row,qualifier r1,q2"), ["sf2"]);
-    let found = dir.ok("grep -n both --key csv:row r1");
+    dir.ok("index both --key csv:row --key csv:row,qualifier -p 0.0001 sf1 sf2");
+    assert_eq!(which(&dir, "--key csv:row r1 both"), ["sf1", "sf2"]);
+    assert_eq!(which(&dir, "--key csv:row,qualifier r1,q1 both"), ["sf1"]);
+    assert_eq!(which(&dir, "--key csv:row,qualifier r1,q2 both"), ["sf2"]);
+    let found = dir.ok("grep -n --key csv:row r1 both");
     assert_eq!(found.text(), "sf1:2:r1,q1,v\nsf2:2:r1,q2,v\n");
-    let found = dir.ok("grep -n both --key csv:row,qualifier r2,q2");
+    let found = dir.ok("grep -n --key csv:row,qualifier r2,q2 both");
     assert_eq!(found.text(), "sf2:3:r2,q2,v\n");
 
     // Which of several keys is meant must be said.
-    let unsaid = dir.run("which both r1");
+    let unsaid = dir.run("grep --candidates r1 both");
     assert_eq!(unsaid.code, 2);
     assert!(unsaid.err.contains("--key") && unsaid.err.contains("csv:row, csv:row,qualifier"));
-    let unknown = dir.run("which both --key word r1");
+    let unknown = dir.run("grep --candidates --key word r1 both");
     assert_eq!(unknown.code, 2);
     assert!(unknown.err.contains("csv:row,qualifier"), "{}", unknown.err);
 }
@@ -115,7 +115,7 @@ fn logs_are_found_like_grep_finds_them() {
             let _ = fs::remove_file(&path);
         }
     }
-    dir.ok("index -o logs.index logs");
+    dir.ok("index logs.index logs");
 
     let requests = bytes / 300;
     let asked = 40;
@@ -123,7 +123,7 @@ fn logs_are_found_like_grep_finds_them() {
     for n in 0..asked {
         let file = n * 7919 % files;
         let id = id((file << 32) + n * 31 % requests as u64);
-        let candidates = which(&dir, &format!("logs.index {id}"));
+        let candidates = which(&dir, &format!("{id} logs.index"));
         let own = format!("logs/{file:04}.log");
         assert!(candidates.iter().any(|c| c.starts_with(&own)), "{id}");
         others += candidates.len() - 1;
@@ -133,7 +133,7 @@ fn logs_are_found_like_grep_finds_them() {
 
     for n in [0, 1, 5, 6, files - 1] {
         let id = id(n << 32 | 7);
-        let found = dir.ok(&format!("grep -n logs.index {id}"));
+        let found = dir.ok(&format!("grep -n {id} logs.index"));
         // What grep finds in the plain files, and zgrep in those of gzip.
         let expected = Command::new("sh")
             .arg("-c")
@@ -151,15 +151,19 @@ fn logs_are_found_like_grep_finds_them() {
         assert_eq!(lines(&expected).len(), if n == 1 { 0 } else { 3 });
     }
     // An address, and a phrase with white space, which stand in many files.
-    let found = dir.ok("grep -c logs.index page=2");
+    let found = dir.ok("grep -c page=2 logs.index");
     assert_eq!(lines(found.text()).len(), files as usize);
     let naive = log(7, bytes);
     let naive = naive.lines().filter(|line| line.contains("12 ms")).count();
-    let found = dir.command("grep -c logs.index").arg("12 ms").output();
+    let found = dir
+        .command("grep -c")
+        .args(["12 ms", "logs.index"])
+        .output();
     let found = String::from_utf8(found.unwrap().stdout).unwrap();
     assert!(found.contains(&format!("logs/0007.log:{naive}\n")));
-    let mut command = dir.command("grep -l logs.index");
-    let found = command.arg("GET /cart/items?page=2").output().unwrap();
+    let mut command = dir.command("grep -l");
+    let asked = ["GET /cart/items?page=2", "logs.index"];
+    let found = command.args(asked).output().unwrap();
     let found = String::from_utf8(found.stdout).unwrap();
     assert_eq!(lines(&found).len(), files as usize);
 }
@@ -174,27 +178,27 @@ fn a_rerun_reads_only_what_changed() {
             format!("only-in-{}\n", &name[2..].replace(['/', '.'], "-")),
         );
     }
-    let made = dir.ok("index -o ix -p 1e-6 d");
+    let made = dir.ok("index ix -p 1e-6 d");
     assert!(
         made.err.contains("4 files, 4 new or changed, 0 gone"),
         "{}",
         made.err
     );
     let before = dir.read("ix");
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    assert!(dir.ok("index ix").err.contains("up to date"));
     assert_eq!(dir.read("ix"), before);
 
     dir.write("d/b", "replaced\n");
     fs::remove_file(dir.path("d/sub/c")).unwrap();
     dir.write("d/new", "brand new\n");
     // Before the index knows: changed and new files are candidates, gone ones are not.
-    let ran = dir.ok("which ix brand");
+    let ran = dir.ok("grep --candidates brand ix");
     assert_eq!(ran.text(), "d/b\nd/new\n");
     assert!(ran.err.contains("d/b: changed") && ran.err.contains("d/new: not in the index"));
-    let ran = dir.ok("which ix only-in-sub-c");
+    let ran = dir.ok("grep --candidates only-in-sub-c ix");
     assert_eq!(ran.text(), "d/b\nd/new\n");
     assert!(ran.err.contains("d/sub/c: gone"), "{}", ran.err);
-    assert_eq!(dir.ok("grep -n ix brand").text(), "d/new:1:brand new\n");
+    assert_eq!(dir.ok("grep -n brand ix").text(), "d/new:1:brand new\n");
     let info = dir.ok("info --json ix");
     let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
     for (state, count) in [
@@ -208,32 +212,32 @@ fn a_rerun_reads_only_what_changed() {
     }
     assert_eq!(info["roots"][0], "d");
 
-    let again = dir.ok("index -o ix");
+    let again = dir.ok("index ix");
     assert!(
         again.err.contains("4 files, 2 new or changed, 1 gone"),
         "{}",
         again.err
     );
-    assert_eq!(which(&dir, "ix brand"), ["d/new"]);
-    assert_eq!(which(&dir, "ix replaced"), ["d/b"]);
-    assert_eq!(which(&dir, "ix only-in--hidden"), ["d/.hidden"]);
+    assert_eq!(which(&dir, "brand ix"), ["d/new"]);
+    assert_eq!(which(&dir, "replaced ix"), ["d/b"]);
+    assert_eq!(which(&dir, "only-in--hidden ix"), ["d/.hidden"]);
     // An update and a new index are the same bytes.
-    dir.ok("index -o fresh -p 1e-6 d");
+    dir.ok("index fresh -p 1e-6 d");
     assert_eq!(dir.read("ix"), dir.read("fresh"));
 
     // Another key or rate concerns every file.
-    let all = dir.ok("index -o ix -p 1e-3");
+    let all = dir.ok("index ix -p 1e-3");
     assert!(
         all.err.contains("again: ") && all.err.contains("4 new or changed"),
         "{}",
         all.err
     );
-    let all = dir.ok("index -o ix --key line");
+    let all = dir.ok("index ix --key line");
     assert!(all.err.contains("again: "), "{}", all.err);
-    assert_eq!(dir.run("which ix brand").code, 1);
-    assert_eq!(dir.ok("grep -n ix replaced").text(), "d/b:1:replaced\n");
+    assert_eq!(dir.run("grep --candidates brand ix").code, 1);
+    assert_eq!(dir.ok("grep -n replaced ix").text(), "d/b:1:replaced\n");
     // Other files take the place of those before.
-    let fewer = dir.ok("index -o ix d/sub d/a");
+    let fewer = dir.ok("index ix d/sub d/a");
     assert!(
         fewer.err.contains("1 file,") && fewer.err.contains("3 gone"),
         "{}",
@@ -251,18 +255,18 @@ fn an_index_answers_from_any_folder() {
         let ran = command.current_dir(dir.path(folder)).output().unwrap();
         String::from_utf8(ran.stdout).unwrap()
     };
-    run("work", "index -o ../ix logs");
-    assert_eq!(run("work", "which ../ix needle"), "logs/a\n");
+    run("work", "index ../ix logs");
+    assert_eq!(run("work", "grep --candidates needle ../ix"), "logs/a\n");
     let place = fs::canonicalize(dir.path("work")).unwrap().join("logs/a");
     assert_eq!(
-        run(".", "which ix needle"),
+        run(".", "grep --candidates needle ix"),
         format!("{}\n", place.display())
     );
-    assert_eq!(run(".", "grep -nI ix needle"), "1:needle\n");
+    assert_eq!(run(".", "grep -nI needle ix"), "1:needle\n");
     // A refresh looks where the first run was.
     dir.write("work/logs/b", "other\n");
-    run(".", "index -o ix");
-    assert_eq!(run("work", "which ../ix other"), "logs/b\n");
+    run(".", "index ix");
+    assert_eq!(run("work", "grep --candidates other ../ix"), "logs/b\n");
 }
 
 /// Appended, cut, replaced with equal size and times: a file that changed is never skipped.
@@ -273,8 +277,8 @@ fn a_changed_file_is_never_skipped() {
         dir.write(name, format!("{name} first\n{name} second\n"));
     }
     let names = "appended cut replaced in-place kept";
-    dir.ok(&format!("index -o ix -p 1e-6 {names}"));
-    assert_eq!(dir.run("which ix wanted").code, 1);
+    dir.ok(&format!("index ix -p 1e-6 {names}"));
+    assert_eq!(dir.run("grep --candidates wanted ix").code, 1);
 
     let open = |name: &str| {
         fs::OpenOptions::new()
@@ -310,7 +314,7 @@ fn a_changed_file_is_never_skipped() {
     drop(file);
     set_times("in-place", &old);
 
-    let ran = dir.ok("which ix wanted");
+    let ran = dir.ok("grep --candidates wanted ix");
     assert_eq!(ran.text(), "appended\ncut\nin-place\nreplaced\n");
     assert!(ran.err.contains("appended: has grown since it was indexed"));
     assert_eq!(
@@ -319,19 +323,19 @@ fn a_changed_file_is_never_skipped() {
         "{}",
         ran.err
     );
-    let json = dir.ok("which --json ix wanted");
+    let json = dir.ok("grep --candidates --json wanted ix");
     assert_eq!(json.text().matches("\"stale\"").count(), 3);
     assert_eq!(json.text().matches("\"grown\"").count(), 1);
     assert_eq!(
-        dir.ok("grep -c ix wanted").text(),
+        dir.ok("grep -c wanted ix").text(),
         "appended:1\nin-place:1\nreplaced:1\n"
     );
-    dir.ok("index -o ix");
+    dir.ok("index ix");
     assert_eq!(
-        which(&dir, "ix wanted"),
+        which(&dir, "wanted ix"),
         ["appended", "in-place", "replaced"]
     );
-    assert_eq!(which(&dir, "ix cut"), ["cut"]);
+    assert_eq!(which(&dir, "cut ix"), ["cut"]);
 }
 
 #[test]
@@ -347,32 +351,32 @@ fn empty_binary_and_damaged_files() {
     cut.truncate(cut.len() - 20);
     dir.write("d/cut.gz", &cut);
     dir.write("d/empty.gz", gzip(b""));
-    let made = dir.run("index -o ix -p 1e-6 d");
+    let made = dir.run("index ix -p 1e-6 d");
     assert_eq!(made.code, 2);
     assert!(
         made.err.contains("d/cut.gz: the gzip data is cut short"),
         "{}",
         made.err
     );
-    assert_eq!(which(&dir, "ix needle-7"), ["d/binary", "d/cut.gz"]);
-    assert_eq!(which(&dir, "ix packed"), ["d/cut.gz", "d/whole.gz"]);
-    let ran = dir.ok("which ix nowhere");
+    assert_eq!(which(&dir, "needle-7 ix"), ["d/binary", "d/cut.gz"]);
+    assert_eq!(which(&dir, "packed ix"), ["d/cut.gz", "d/whole.gz"]);
+    let ran = dir.ok("grep --candidates nowhere ix");
     assert_eq!(ran.text(), "d/cut.gz\n");
     assert!(ran.err.contains("could not be indexed"), "{}", ran.err);
     // What can be read of it is searched, and the rest told.
-    let found = dir.run("grep -c ix needle-7");
+    let found = dir.run("grep -c needle-7 ix");
     assert_eq!((found.code, found.text()), (0, "d/binary:1\n"));
-    assert_eq!(dir.run("grep -c --strict ix needle-7").code, 2);
+    assert_eq!(dir.run("grep -c --strict needle-7 ix").code, 2);
     assert!(found.err.contains("cut short"), "{}", found.err);
     assert_eq!(
-        dir.run("grep -n ix packed").text(),
+        dir.run("grep -n packed ix").text(),
         "d/whole.gz:1:packed words\n"
     );
     // Mended, it is read.
     dir.write("d/cut.gz", gzip(b"mended\n"));
-    dir.ok("index -o ix");
-    assert_eq!(which(&dir, "ix mended"), ["d/cut.gz"]);
-    assert_eq!(dir.run("which ix nowhere").code, 1);
+    dir.ok("index ix");
+    assert_eq!(which(&dir, "mended ix"), ["d/cut.gz"]);
+    assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -391,28 +395,28 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
     std::os::unix::fs::symlink("/proc/self/mem", dir.path("d/bad")).unwrap();
     std::os::unix::fs::symlink("nowhere", dir.path("d/dangling")).unwrap();
     std::os::unix::fs::symlink("..", dir.path("d/up")).unwrap();
-    let made = dir.run("index -o ix -p 1e-6 d");
+    let made = dir.run("index ix -p 1e-6 d");
     assert_eq!(made.code, 2);
     assert!(made.err.contains("tamis: d/bad: "), "{}", made.err);
     assert!(made.err.contains("2 files"), "{}", made.err);
-    assert_eq!(which(&dir, "ix word"), ["d/bad", "d/good"]);
-    assert_eq!(which(&dir, "ix other"), ["d/bad"]);
-    let json = dir.ok("which --json ix other");
+    assert_eq!(which(&dir, "word ix"), ["d/bad", "d/good"]);
+    assert_eq!(which(&dir, "other ix"), ["d/bad"]);
+    let json = dir.ok("grep --candidates --json other ix");
     assert_eq!(
         json.text(),
         "{\"files\":[{\"file\":\"d/bad\",\"state\":\"unread\"}],\"key\":\"other\"}\n"
     );
-    let found = dir.run("grep -n ix word");
+    let found = dir.run("grep -n word ix");
     assert_eq!((found.code, found.text()), (0, "d/good:1:word\n"));
-    assert_eq!(dir.run("grep --strict ix word").code, 2);
+    assert_eq!(dir.run("grep --strict word ix").code, 2);
     assert!(found.err.contains("d/bad: "), "{}", found.err);
     // A folder where a file was.
     fs::remove_file(dir.path("d/good")).unwrap();
     fs::create_dir(dir.path("d/good")).unwrap();
     dir.write("d/good/inner", "word\n");
-    assert_eq!(which(&dir, "ix word"), ["d/bad", "d/good/inner"]);
+    assert_eq!(which(&dir, "word ix"), ["d/bad", "d/good/inner"]);
 
-    let missing = dir.run("index -o other nowhere d/good");
+    let missing = dir.run("index other nowhere d/good");
     assert_eq!(missing.code, 2);
     assert!(
         missing.err.contains("nowhere: No such file")
@@ -425,7 +429,7 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
     // All of it out of reach: the index stays.
     fs::rename(dir.path("d"), dir.path("unmounted")).unwrap();
     let before = dir.read("ix");
-    let away = dir.run("index -o ix");
+    let away = dir.run("index ix");
     assert_eq!(away.code, 2);
     assert!(away.err.contains("nothing was written"), "{}", away.err);
     assert_eq!(dir.read("ix"), before);
@@ -436,19 +440,19 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
 fn the_index_itself_is_left_out() {
     let dir = Sandbox::new();
     dir.write("a", "word\n");
-    dir.ok("index -o ix .");
-    assert!(dir.ok("index -o ix .").err.contains("up to date"));
-    assert_eq!(which(&dir, "ix word"), ["./a"]);
-    assert_eq!(dir.run("which ix nothing").code, 1);
+    dir.ok("index ix .");
+    assert!(dir.ok("index ix .").err.contains("up to date"));
+    assert_eq!(which(&dir, "word ix"), ["./a"]);
+    assert_eq!(dir.run("grep --candidates nothing ix").code, 1);
     // Named with the others, and under another name.
-    dir.ok("index -o ix a ix");
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    dir.ok("index ix a ix");
+    assert!(dir.ok("index ix").err.contains("up to date"));
     #[cfg(unix)]
     {
         std::os::unix::fs::symlink("ix", dir.path("link")).unwrap();
-        dir.ok("index -o link .");
-        assert!(dir.ok("index -o link").err.contains("up to date"));
-        assert_eq!(dir.run("which ix nothing").code, 1);
+        dir.ok("index link .");
+        assert!(dir.ok("index link").err.contains("up to date"));
+        assert_eq!(dir.run("grep --candidates nothing ix").code, 1);
     }
 }
 
@@ -464,8 +468,7 @@ fn an_interrupted_run_keeps_what_it_has() {
     dir.write("d/large.gz", member.repeat(400));
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let _ = fs::remove_file(dir.path("ix"));
-        let mut child =
-            crate::common::start(dir.command("index -j1 -o ix d").stderr(Stdio::piped()));
+        let mut child = crate::common::start(dir.command("index -j1 ix d").stderr(Stdio::piped()));
         // Once the index is there, it is at work.
         while !dir.path("ix").exists() {
             std::thread::sleep(Duration::from_millis(5));
@@ -474,12 +477,12 @@ fn an_interrupted_run_keeps_what_it_has() {
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
         let code = child.wait().unwrap().code();
         assert_eq!(code, Some(128 + signal));
-        assert_eq!(which(&dir, "ix word"), ["d/0-small", "d/large.gz"]);
+        assert_eq!(which(&dir, "word ix"), ["d/0-small", "d/large.gz"]);
         assert_eq!(dir.list(), ["d", "ix"]);
     }
     fs::remove_file(dir.path("d/large.gz")).unwrap();
-    dir.ok("index -o ix");
-    assert_eq!(which(&dir, "ix word"), ["d/0-small"]);
+    dir.ok("index ix");
+    assert_eq!(which(&dir, "word ix"), ["d/0-small"]);
 }
 
 #[test]
@@ -495,15 +498,15 @@ fn every_format_has_its_keys() {
         "{\"id\":7,\"user\":{\"name\":\"Sm\\u0069th\"}}\n{\"id\":\"8\"}\nnot json\n",
     );
     let ask = |spec: &str, key: &str| {
-        let mut command = dir.command("grep -n ix --key");
-        let ran = command.arg(spec).arg(key).output().unwrap();
+        let mut command = dir.command("grep -n -k");
+        let ran = command.args([spec, key, "ix"]).output().unwrap();
         (
             ran.status.code().unwrap(),
             String::from_utf8(ran.stdout).unwrap(),
         )
     };
     let made = dir.ok(
-        "index -o ix -p 1e-6 --key csv:name --key csv:id --key tsv:2 --key jsonl:/id \
+        "index ix -p 1e-6 --key csv:name --key csv:id --key tsv:2 --key jsonl:/id \
          --key jsonl:/id,/user/name --key prefix:3:csv:name --key csv:1 t.csv t.tsv t.jsonl",
     );
     // The columns are not in every file, which is told and no error.
@@ -533,7 +536,7 @@ fn every_format_has_its_keys() {
     assert_eq!(ask("prefix:3:csv:name", "Smith, "), (0, row.into()));
     assert_eq!(ask("prefix:3:csv:name", "Smithy"), (1, String::new()));
     assert_eq!(ask("prefix:3:csv:name", "Sm").0, 2);
-    let two = dir.ok("grep -n ix --key csv:name --json end");
+    let two = dir.ok("grep -n --key csv:name --json end ix");
     assert_eq!(
         two.text(),
         "{\"file\":\"t.csv\",\"key\":\"end\",\"line\":5,\"text\":\"9,end\"}\n"
@@ -552,7 +555,7 @@ fn values_written_in_odd_ways_are_found() {
         "odd.jsonl",
         "\u{FEFF}{\"id\":\"a\\/b\"}\r\n{ \"id\" : \"c\" , \"id\":1e3}",
     );
-    dir.ok("index -o ix -p 1e-6 --key csv:1 --key csv:2 --key csv:first --key jsonl:/id odd.csv odd.jsonl");
+    dir.ok("index ix -p 1e-6 --key csv:1 --key csv:2 --key csv:first --key jsonl:/id odd.csv odd.jsonl");
     for (spec, key, line) in [
         ("csv:1", "first", "odd.csv:1:"),
         ("csv:1", "abcd", "odd.csv:2:"),
@@ -563,8 +566,8 @@ fn values_written_in_odd_ways_are_found() {
         ("jsonl:/id", "1e3", "odd.jsonl:2:"),
     ] {
         let ran = dir
-            .command("grep -n ix --key")
-            .args([spec, key])
+            .command("grep -n -k")
+            .args([spec, key, "ix"])
             .output()
             .unwrap();
         let found = String::from_utf8(ran.stdout).unwrap();
@@ -577,24 +580,28 @@ fn several_keys_are_told_apart() {
     let dir = Sandbox::new();
     dir.write("a", "one two\n");
     dir.write("b", "two three\n");
-    dir.ok("index -o ix -p 1e-6 a b");
+    dir.ok("index ix -p 1e-6 a b");
     assert_eq!(
-        dir.ok("which ix one two").text(),
+        dir.ok("grep --candidates -e one -e two ix").text(),
         "one\ta\ntwo\ta\ntwo\tb\n"
     );
     assert_eq!(
-        dir.feed("which ix -f -", "three\r\nfour\n").text(),
+        dir.feed("grep --candidates -f - ix", "three\r\nfour\n")
+            .text(),
         "three\tb\n"
     );
-    assert_eq!(dir.ok("which --files ix one two").text(), "a\nb\n");
-    assert_eq!(dir.ok("which -0 ix two").out, b"a\0b\0");
     assert_eq!(
-        dir.ok("grep -n ix one three").text(),
+        dir.ok("grep --candidates -l -e one -e two ix").text(),
+        "a\nb\n"
+    );
+    assert_eq!(dir.ok("grep --candidates -0 two ix").out, b"a\0b\0");
+    assert_eq!(
+        dir.ok("grep -n -e one -e three ix").text(),
         "a:1:one two\nb:1:two three\n"
     );
-    assert_eq!(dir.ok("grep -l ix two").text(), "a\nb\n");
-    assert_eq!(dir.run("grep -n ix onet").code, 1);
-    assert_eq!(dir.run("which ix").code, 2);
+    assert_eq!(dir.ok("grep -l two ix").text(), "a\nb\n");
+    assert_eq!(dir.run("grep -n onet ix").code, 1);
+    assert_eq!(dir.run("grep --candidates ix").code, 2);
 }
 
 /// What an earlier version made can't be asked, but says what to make again.
@@ -616,7 +623,7 @@ fn an_index_of_the_second_edition_is_made_again() {
     let rest = b"\x01\x01d\0\x01\x06*.skip\0\0\0";
     is_made_again(&dir, &[b"\x002", &folder[..], &folder, rest].concat());
     dir.write("d/b.skip", "other\n");
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    assert!(dir.ok("index ix").err.contains("up to date"));
 }
 
 fn is_made_again(dir: &Sandbox, table: &[u8]) {
@@ -628,14 +635,14 @@ fn is_made_again(dir: &Sandbox, table: &[u8]) {
     let keyless = EntryKeys::new(&options).build().unwrap();
     builder.add(table, None, &keyless).unwrap();
     builder.finish().unwrap();
-    let asked = dir.run("which ix word");
+    let asked = dir.run("grep --candidates word ix");
     assert_eq!(asked.code, 2);
     assert!(
-        asked.err.contains("`tamis index -o ix` indexes"),
+        asked.err.contains("`tamis index ix` indexes"),
         "{}",
         asked.err
     );
-    let made = dir.ok("index -o ix");
+    let made = dir.ok("index ix");
     assert!(
         made.err.contains("made by an earlier version"),
         "{}",
@@ -644,8 +651,8 @@ fn is_made_again(dir: &Sandbox, table: &[u8]) {
     let info = dir.ok("info --json ix");
     assert!(info.text().contains("\"key\": \"line\""), "{}", info.text());
     assert!(info.text().contains("0.02"), "{}", info.text());
-    assert_eq!(dir.ok("which ix word").code, 0);
-    assert_eq!(dir.run("which ix other").code, 1);
+    assert_eq!(dir.ok("grep --candidates word ix").code, 0);
+    assert_eq!(dir.run("grep --candidates other ix").code, 1);
 }
 
 #[test]
@@ -653,25 +660,25 @@ fn what_is_no_index_is_told() {
     let dir = Sandbox::new();
     dir.write("a", "word\n");
     dir.write("text", "no index at all, but long enough to be looked at\n");
-    dir.ok("create f.tamis -n 10");
+    dir.ok("create f.tamis --capacity 10");
     for (line, says) in [
-        ("which nowhere word", "tamis index -o nowhere"),
-        ("which text word", "not an index"),
-        ("which f.tamis word", "not an index"),
-        ("index -o text a", "not an index"),
-        ("index -o new", "name files or folders"),
-        ("index -o new --key words a", "expected line, word"),
-        ("index -o new --key word --key word a", "different"),
-        ("index -o new -p 0.9 a", "0.5"),
+        ("grep --candidates word nowhere", "tamis index nowhere"),
+        ("grep --candidates word text", "not an index"),
+        ("grep --candidates word f.tamis", "not an index"),
+        ("index text a", "not an index"),
+        ("index new", "name files or folders"),
+        ("index new --key words a", "expected line, word"),
+        ("index new --key word --key word a", "different"),
+        ("index new -p 0.9 a", "0.5"),
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(ran.err.contains(says), "{line}: {}", ran.err);
     }
-    dir.ok("index -o ix a");
+    dir.ok("index ix a");
     assert!(dir.ok("info ix").text().contains("1 of word"));
     assert!(dir.ok("verify ix").text().contains("valid"));
-    assert!(dir.run("check ix a").err.contains("tamis which"));
+    assert!(dir.run("check ix a").err.contains("tamis grep"));
     let mut bytes = dir.read("ix");
     let at = 130;
     bytes[at] ^= 1;
@@ -728,7 +735,7 @@ fn parquet_rows_are_found() {
     table("b", &[[(-7, Some("z,1")), (8, Some("")), (9, None)]]);
     dir.write("c", "id,name\n1,x\n");
     let made = dir.ok(
-        "index -o ix -p 1e-6 --key parquet:id --key parquet:name --key parquet:id,name --key word a b c",
+        "index ix -p 1e-6 --key parquet:id --key parquet:name --key parquet:id,name --key word a b c",
     );
     assert!(made.err.contains("c: not a Parquet file"), "{}", made.err);
     assert!(
@@ -738,8 +745,8 @@ fn parquet_rows_are_found() {
         made.err
     );
     let ask = |spec: &str, key: &str| {
-        let mut command = dir.command("grep -n ix --key");
-        let ran = command.args([spec, "--", key]).output().unwrap();
+        let mut command = dir.command("grep -n -k");
+        let ran = command.args([spec, "--", key, "ix"]).output().unwrap();
         String::from_utf8(ran.stdout).unwrap()
     };
     assert_eq!(ask("parquet:id", "5"), "a:5:5\n");
@@ -749,13 +756,13 @@ fn parquet_rows_are_found() {
     assert_eq!(ask("parquet:id,name", "5,x"), "a:5:5,x\n");
     assert_eq!(ask("parquet:id,name", "-7,\"z,1\""), "b:1:-7,\"z,1\"\n");
     assert_eq!(ask("parquet:id,name", "2,"), "");
-    assert_eq!(which(&dir, "ix --key parquet:name z,1"), ["b"]);
+    assert_eq!(which(&dir, "--key parquet:name z,1 ix"), ["b"]);
     // Its bytes are no words, but its columns are known.
-    assert_eq!(which(&dir, "ix --key word nowhere"), ["a", "b"]);
-    assert_eq!(dir.run("which ix --key parquet:id 77").code, 1);
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    assert_eq!(which(&dir, "--key word nowhere ix"), ["a", "b"]);
+    assert_eq!(dir.run("grep --candidates --key parquet:id 77 ix").code, 1);
+    assert!(dir.ok("index ix").err.contains("up to date"));
     // Inside gzip its columns are not.
     dir.write("b", gzip(&dir.read("a")));
-    dir.ok("index -o ix");
-    assert_eq!(which(&dir, "ix --key parquet:id 77"), ["b"]);
+    dir.ok("index ix");
+    assert_eq!(which(&dir, "--key parquet:id 77 ix"), ["b"]);
 }

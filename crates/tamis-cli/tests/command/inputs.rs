@@ -79,12 +79,9 @@ fn what_follows_compressed_data_costs_none_of_it() {
             let keys = if *end == "members" { "7\n" } else { "6\n" };
             assert_eq!((ran.code, ran.text()), (code, keys), "{what}: {}", ran.err);
         }
-        let ran = dir.run(&format!(
-            "index -q -o all.index --key line {}",
-            all.join(" ")
-        ));
+        let ran = dir.run(&format!("index -q all.index --key line {}", all.join(" ")));
         assert_eq!(ran.code, 2, "{}", ran.err);
-        let ran = dir.run("grep all.index last");
+        let ran = dir.run("grep last all.index");
         for end in all {
             let found = ran
                 .text()
@@ -107,18 +104,18 @@ fn an_unclosed_quote_is_told_and_costs_no_row() {
     let rows: String = (4..2000).map(|i| format!("{i},x\n")).collect();
     dir.write("in.csv", format!("id,name\n1,a\n2,\"b\n3,c\n{rows}"));
     let told = "in.csv: the quote in line 3 is never closed";
-    let ran = dir.ok("dedup --csv id in.csv");
+    let ran = dir.ok("dedup -k csv:id in.csv");
     assert_eq!(ran.out, dir.read("in.csv"));
     assert!(ran.err.contains(&format!("warning: {told}")), "{}", ran.err);
     assert!(ran.err.contains("1,999 records"), "{}", ran.err);
 
-    let ran = dir.ok("build all.tamis --csv id in.csv");
+    let ran = dir.ok("build all.tamis -k csv:id in.csv");
     assert!(ran.err.contains(told), "{}", ran.err);
-    let ran = dir.ok("check -c --csv id all.tamis in.csv");
+    let ran = dir.ok("check -c -k csv:id all.tamis in.csv");
     assert_eq!(ran.text(), "1999\n");
     assert!(ran.err.contains(told), "{}", ran.err);
-    dir.ok("create some.tamis -n 10k");
-    let ran = dir.ok("add --csv id some.tamis in.csv");
+    dir.ok("create some.tamis --capacity 10k");
+    let ran = dir.ok("add -k csv:id some.tamis in.csv");
     assert!(
         ran.err.contains(told) && ran.err.contains("1,999 keys read"),
         "{}",
@@ -126,10 +123,10 @@ fn an_unclosed_quote_is_told_and_costs_no_row() {
     );
 
     for line in [
-        "dedup --strict --csv id in.csv",
-        "build --strict new.tamis --csv id in.csv",
-        "check --strict --csv id all.tamis in.csv",
-        "add --strict --csv id some.tamis in.csv",
+        "dedup --strict -k csv:id in.csv",
+        "build --strict new.tamis -k csv:id in.csv",
+        "check --strict -k csv:id all.tamis in.csv",
+        "add --strict -k csv:id some.tamis in.csv",
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);
@@ -140,12 +137,12 @@ fn an_unclosed_quote_is_told_and_costs_no_row() {
         );
     }
     assert_eq!(
-        dir.run("dedup -q --strict --csv id in.csv").text(),
+        dir.run("dedup -q --strict -k csv:id in.csv").text(),
         "id,name\n1,a\n"
     );
     assert!(!dir.path("new.tamis").exists());
     // A folder's file may still hold any key.
-    let ran = dir.ok("index -o all.index --key csv:id in.csv");
+    let ran = dir.ok("index all.index --key csv:id in.csv");
     assert!(ran.err.contains("may hold any key"), "{}", ran.err);
 }
 
@@ -158,7 +155,7 @@ fn an_unclosed_quote_takes_no_memory_for_the_rest() {
     let rows = row.repeat((80 << 20) / row.len());
     dir.write("in.csv", format!("id,name\n2,\"b\n{rows}"));
     let tamis = env!("CARGO_BIN_EXE_tamis");
-    let script = format!("ulimit -v 400000; exec {tamis} dedup -j 2 --count --csv id in.csv");
+    let script = format!("ulimit -v 400000; exec {tamis} dedup -j 2 --count -k csv:id in.csv");
     let mut shell = std::process::Command::new("bash");
     shell.args(["-c", &script]).current_dir(dir.path("."));
     let ran = crate::common::Ran::from(shell.output().unwrap());
@@ -189,15 +186,12 @@ fn files_may_come_from_lists_and_folders() {
         .status();
     assert!(fifo.unwrap().success());
     let sorted = "2\n1\n6\n3\n4\n5\n";
-    assert_eq!(dir.ok("dedup -q -r in").text(), sorted);
-    assert_eq!(dir.ok("dedup -q -r in outside").text(), sorted);
-    assert_eq!(
-        dir.ok("dedup -q -r outside in").text(),
-        "6\n2\n1\n3\n4\n5\n"
-    );
+    assert_eq!(dir.ok("dedup -q in").text(), sorted);
+    assert_eq!(dir.ok("dedup -q in outside").text(), sorted);
+    assert_eq!(dir.ok("dedup -q outside in").text(), "6\n2\n1\n3\n4\n5\n");
     // What the command uses itself is not its input.
     for _ in 0..2 {
-        dir.ok("dedup -q -r in -o in/out --filter in/seen --json-report in/report --force");
+        dir.ok("dedup -q in -o in/out --filter in/seen --report in/report --force");
     }
     assert_eq!(dir.read("in/out"), b"");
     for name in ["in/out", "in/seen", "in/report"] {
@@ -212,14 +206,14 @@ fn files_may_come_from_lists_and_folders() {
     );
     let ran = dir.feed("dedup -q --files-from -", "in/b\n");
     assert_eq!((ran.code, ran.text()), (0, "1\n"), "{}", ran.err);
-    let ran = dir.feed("dedup -q -r --files0-from -", "in/sub\0outside\0");
+    let ran = dir.feed("dedup -q --files-from -", "in/sub\0outside\0");
     assert_eq!((ran.code, ran.text()), (0, "3\n4\n6\n"), "{}", ran.err);
-    dir.ok("build all.tamis -r in");
-    dir.ok("create some.tamis -n 100");
-    dir.ok("add some.tamis -r in/sub");
+    dir.ok("build all.tamis in");
+    dir.ok("create some.tamis --capacity 100");
+    dir.ok("add some.tamis in/sub");
     assert_eq!(dir.ok("check -c all.tamis --files-from list").text(), "3\n");
     assert_eq!(
-        dir.ok("check -Hn some.tamis -r in").text(),
+        dir.ok("check -Hn some.tamis in").text(),
         "in/sub/a:1:3\nin/sub/deep/.hidden:1:4\n"
     );
 
@@ -228,12 +222,10 @@ fn files_may_come_from_lists_and_folders() {
     assert_eq!(dir.feed("dedup -q --files-from none", "x\n").text(), "");
     for (line, input, said) in [
         ("dedup --files-from nowhere", "", "nowhere"),
-        ("dedup --files-from list -r", "", ""),
-        ("dedup -r", "", "expected the folders"),
-        ("dedup in", "", "-r reads the files in it"),
+        ("dedup in --files-from list", "", ""),
         ("dedup - --files-from -", "", "standard input"),
         ("dedup --files-from -", "in/b\nmissing\n", "missing"),
-        ("dedup --files-from - --files0-from -", "", "cannot be used"),
+        ("dedup -r in", "", "a folder is read"),
     ] {
         let ran = dir.feed(line, input);
         assert_eq!(ran.code == 2, !said.is_empty(), "{line}: {}", ran.err);
@@ -267,7 +259,7 @@ fn many_small_files_are_as_one() {
         .filter(|line| seen.insert(line.trim_end()))
         .collect();
     for threads in [1, 3] {
-        let ran = dir.ok(&format!("dedup --exact -j {threads} -r in"));
+        let ran = dir.ok(&format!("dedup --exact -j {threads} in"));
         assert!(ran.text() == expected, "{}", ran.err);
     }
     // Headers are those of each file.
@@ -275,10 +267,10 @@ fn many_small_files_are_as_one() {
         dir.write(&format!("{i:02}.csv"), format!("id,n\n{i},a\n7,b"));
     }
     let names: Vec<_> = (0..50).map(|i| format!("{i:02}.csv")).collect();
-    let ran = dir.ok(&format!("dedup --exact --csv id {}", names.join(" ")));
+    let ran = dir.ok(&format!("dedup --exact -k csv:id {}", names.join(" ")));
     assert_eq!(ran.text().lines().count(), 1 + 50, "{}", ran.text());
     dir.write("07.csv", "n,id\na,8\n");
-    let ran = dir.run(&format!("dedup --exact --csv id {}", names.join(" ")));
+    let ran = dir.run(&format!("dedup --exact -k csv:id {}", names.join(" ")));
     assert_eq!(
         (ran.code, ran.text().lines().count()),
         (2, 1 + 50),
@@ -329,7 +321,7 @@ fn a_byte_order_mark_is_not_text() {
     );
     assert_eq!(dir.feed("dedup -q -0", "\u{FEFF}a\0a\0").out, b"a\0");
     assert_eq!(
-        dir.feed("dedup -q --jsonl /id", "\u{FEFF}{\"id\":1}\n{\"id\":1}\n")
+        dir.feed("dedup -q -k jsonl:/id", "\u{FEFF}{\"id\":1}\n{\"id\":1}\n")
             .text(),
         "{\"id\":1}\n"
     );
@@ -349,12 +341,12 @@ fn a_byte_order_mark_is_not_text() {
 fn records_that_end_with_nul_are_not_utf_16() {
     let dir = Sandbox::new();
     let digits = (1..=9).map(|i| format!("{i}\0")).collect::<String>();
-    let ran = dir.feed("dedup -0 --strict", &digits);
+    let ran = dir.feed("dedup -z --strict", &digits);
     assert_eq!((ran.code, ran.text()), (0, &*digits), "{}", ran.err);
     assert!(!ran.err.contains("warning"), "{}", ran.err);
-    let ran = dir.feed("dedup --delimiter ; --strict", "1;\0;2;\0;");
+    let ran = dir.feed("dedup -k line(;) --strict", "1;\0;2;\0;");
     assert_eq!((ran.code, ran.text()), (0, "1;\0;2;"), "{}", ran.err);
-    let marked = dir.feed("dedup -0 --strict", b"\xFF\xFEa\0b\0");
+    let marked = dir.feed("dedup -z --strict", b"\xFF\xFEa\0b\0");
     assert_eq!(marked.out, b"\xFF\xFEa\0b\0", "{}", marked.err);
     // Lines are.
     assert_eq!(dir.feed("dedup --strict", &digits).code, 2);
@@ -365,7 +357,7 @@ fn what_has_no_lines_is_named() {
     let dir = Sandbox::new();
     dir.write("words", lines(0..3));
     dir.ok("build -q filter.tamis words");
-    dir.ok("index -q -o all.index words");
+    dir.ok("index -q all.index words");
     dir.write("wide", b"\xFF\xFEa\0\n\0b\0\n\0");
     dir.write("table.parquet", b"PAR1\x15\x04\x15\x0A\n\0PAR1");
     dir.write("page.pdf", b"%PDF-1.7\n%\xE2\xE3\n1 0 obj\n");

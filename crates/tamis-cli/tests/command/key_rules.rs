@@ -34,10 +34,10 @@ fn every_command_applies_the_rule_of_the_filter() {
     let dir = Sandbox::new();
     dir.write("upper", "KEY\n");
     dir.write("lower", "key\n");
-    dir.ok("create f.tamis -n 100 -p 1e-9 --kind counting -i");
+    dir.ok("create f.tamis --capacity 100 -p 1e-9 --kind counting -i");
     dir.ok("add f.tamis upper");
     assert!(dir.ok("add f.tamis lower").err.contains("0 new"));
-    assert_eq!(dir.ok("count f.tamis lower").text(), "2\tkey\n");
+    assert_eq!(dir.ok("check --tally f.tamis lower").text(), "2\tkey\n");
     assert_eq!(dir.ok("dedup -q --filter f.tamis lower").text(), "");
     assert_eq!(dir.run("check -v f.tamis lower").code, 1);
     dir.ok("add --shared f.tamis upper");
@@ -50,8 +50,8 @@ fn every_command_applies_the_rule_of_the_filter() {
             .text()
             .contains("\"ignore_case\": true")
     );
-    dir.write("text", dir.ok("export g.tamis").out);
-    dir.ok("import h.tamis text");
+    dir.write("text", dir.ok("copy g.tamis - --as base64").out);
+    dir.ok("copy text h.tamis");
     assert_eq!(dir.ok("check h.tamis lower").text(), "key\n");
 }
 
@@ -73,20 +73,20 @@ fn a_contradiction_is_an_error_that_says_what_the_filter_has() {
     let dir = Sandbox::new();
     dir.write("list", "KEY\n");
     dir.write("table", "a,b\n1,2\n");
-    dir.ok("create exact.tamis -n 100 --kind cuckoo");
+    dir.ok("create exact.tamis --capacity 100 --kind cuckoo");
     dir.ok("add exact.tamis list");
-    dir.ok("build --csv a,b joined.tamis table");
+    dir.ok("build -k csv:a,b joined.tamis table");
     for (line, said) in [
         ("check -i exact.tamis list", "exact"),
         ("check --url exact.tamis list", "exact"),
         ("add -i exact.tamis list", "exact"),
         ("remove -i exact.tamis list", "exact"),
-        ("count -i exact.tamis list", "exact"),
+        ("check --tally -i exact.tamis list", "exact"),
         ("dedup -i --filter exact.tamis list", "exact"),
-        ("check --csv a,b exact.tamis table", "exact"),
+        ("check -k csv:a,b exact.tamis table", "exact"),
         ("check joined.tamis list", "2 values joined"),
-        ("check --csv a joined.tamis table", "2 values joined"),
-        ("check -i --csv a,b joined.tamis table", "2 values joined"),
+        ("check -k csv:a joined.tamis table", "2 values joined"),
+        ("check -i -k csv:a,b joined.tamis table", "2 values joined"),
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);
@@ -97,16 +97,16 @@ fn a_contradiction_is_an_error_that_says_what_the_filter_has() {
         );
     }
     assert_eq!(
-        dir.ok("check -c --csv a,b joined.tamis table").text(),
+        dir.ok("check -c -k csv:a,b joined.tamis table").text(),
         "1\n"
     );
     // By number, from tabs, by pointer: the same values are the same key.
     dir.write("tabs", "1\t2\n");
-    let tabs = dir.ok("check -c --tsv 1,2 --no-header joined.tamis tabs");
+    let tabs = dir.ok("check -c -k tsv:1,2 --no-header joined.tamis tabs");
     assert_eq!(tabs.text(), "1\n");
     dir.write("json", "{\"x\":\"1\",\"y\":\"2\"}\n");
     assert_eq!(
-        dir.ok("check -c --jsonl /x,/y joined.tamis json").text(),
+        dir.ok("check -c -k jsonl:/x,/y joined.tamis json").text(),
         "1\n"
     );
 }
@@ -114,9 +114,9 @@ fn a_contradiction_is_an_error_that_says_what_the_filter_has() {
 #[test]
 fn unlike_rules_are_not_merged() {
     let dir = Sandbox::new();
-    dir.ok("create a.tamis -n 100 -i");
-    dir.ok("create b.tamis -n 100");
-    dir.ok("create c.tamis -n 100 -i");
+    dir.ok("create a.tamis --capacity 100 -i");
+    dir.ok("create b.tamis --capacity 100");
+    dir.ok("create c.tamis --capacity 100 -i");
     let merged = dir.run("merge --union -o m.tamis a.tamis b.tamis");
     assert_eq!(merged.code, 2);
     assert!(
@@ -137,19 +137,21 @@ fn an_empty_filter_takes_the_rule_of_its_first_keys() {
     dir.write("table", "a,b\n1,2\n");
     dir.write("list", "KEY\n");
     for kind in ["blocked", "growing", "counting", "cuckoo"] {
-        dir.ok(&format!("create f.tamis -n 100 --kind {kind} --force"));
-        dir.ok("add -i --csv a,b f.tamis table");
+        dir.ok(&format!(
+            "create f.tamis --capacity 100 --kind {kind} --force"
+        ));
+        dir.ok("add -i -k csv:a,b f.tamis table");
         let info = dir.ok("info f.tamis");
         assert!(info.text().contains("case ignored, 2 values joined"));
         assert_eq!(dir.run("add f.tamis list").code, 2);
     }
     // What several processes share is said before.
-    dir.ok("create f.tamis -n 100 --force");
+    dir.ok("create f.tamis --capacity 100 --force");
     let shared = dir.run("add --shared -i f.tamis list");
     assert_eq!(shared.code, 2);
     assert!(shared.err.contains("--ignore-case"), "{}", shared.err);
-    dir.ok("create f.tamis -n 100 -i --values 2 --force");
-    dir.ok("add --shared --csv a,b f.tamis table");
+    dir.ok("create f.tamis --capacity 100 -i --values 2 --force");
+    dir.ok("add --shared -k csv:a,b f.tamis table");
 }
 
 #[test]
@@ -174,26 +176,26 @@ fn deduplication_without_a_filter_has_its_rule_too() {
 fn dedup_makes_keyed_filters() {
     let dir = Sandbox::new();
     dir.write("list", "a\nb\n");
-    dir.ok("dedup -q --filter apart.tamis --key-file secret list");
-    let info = dir.ok("info --key-file secret apart.tamis");
+    dir.ok("dedup -q --filter apart.tamis --secret-file secret list");
+    let info = dir.ok("info --secret-file secret apart.tamis");
     assert!(info.text().contains("secret kept apart"), "{}", info.text());
     assert_eq!(dir.run("check apart.tamis list").code, 2);
     assert_eq!(
-        dir.ok("check --key-file secret apart.tamis list").text(),
+        dir.ok("check --secret-file secret apart.tamis list").text(),
         "a\nb\n"
     );
     assert_eq!(
-        dir.ok("dedup -q --filter apart.tamis --key-file secret list")
+        dir.ok("dedup -q --filter apart.tamis --secret-file secret list")
             .text(),
         ""
     );
-    dir.ok("dedup -q --filter inside.tamis --keyed list");
+    dir.ok("dedup -q --filter inside.tamis --secret list");
     assert!(
         dir.ok("info inside.tamis")
             .text()
             .contains("secret in the file")
     );
-    dir.ok("build --key-file secret built.tamis list");
+    dir.ok("build --secret-file secret built.tamis list");
     let names = [
         "apart.tamis",
         "built.tamis",

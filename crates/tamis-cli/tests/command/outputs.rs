@@ -87,7 +87,7 @@ fn a_full_disk_leaves_the_output_alone() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..100_000));
     dir.write("keep.txt", "kept\n");
-    dir.ok("create f.tamis -n 1M");
+    dir.ok("create f.tamis --capacity 1M");
     let before = dir.read("f.tamis");
     // Files may have 8 KiB.
     let limited = |line: &str| in_shell(&dir, &format!("ulimit -f 8; {line}"));
@@ -198,36 +198,36 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
 fn a_pipe_or_a_folder_holds_no_filter() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..1000));
-    dir.ok("create f.tamis -n 1000");
+    dir.ok("create f.tamis --capacity 1000");
     fs::create_dir(dir.path("folder")).unwrap();
     fifo(&dir, "pipe");
     symlink("pipe", dir.path("link")).unwrap();
     for name in ["pipe", "link", "folder", "new/"] {
         for line in [
-            "create @ -n 100",
-            "create @ -n 100 --kind growing --force",
-            "create @ -n 100 --force",
+            "create @ --capacity 100",
+            "create @ --capacity 100 --kind growing --force",
+            "create @ --capacity 100 --force",
             "build @ a",
             "build @ a --force",
             "add @ a",
             "add --shared @ a",
             "check @ a",
             "remove @ a",
-            "count @ a",
+            "check --tally @ a",
             "dedup a --filter @",
             "info @",
             "verify @",
             "verify --seal @",
-            "export @",
-            "import @ a",
-            "import --force @ a",
+            "copy @ - --as base64",
+            "copy a @",
+            "copy --force a @",
             "copy f.tamis @",
             "copy --force f.tamis @",
             "copy @ g.tamis",
             "merge --union -o @ f.tamis f.tamis",
             "merge --union --force -o @ f.tamis f.tamis",
             "merge --union -o g.tamis f.tamis @",
-            "which @ x",
+            "grep --candidates x @",
         ] {
             let line = line.replace('@', name);
             let ran = dir.run(&line);
@@ -257,8 +257,8 @@ fn links_are_followed_and_files_keep_owner_and_mode() {
     assert_eq!(dir.read("real"), lines(0..1000).as_bytes());
     // A filter takes the place of a filter only.
     dir.write("real", "");
-    dir.ok("create link -n 10 --force");
-    dir.ok("create link -n 1000 --force");
+    dir.ok("create link --capacity 10 --force");
+    dir.ok("create link --capacity 1000 --force");
     dir.ok("add link a");
     assert_eq!(identity(), before);
     assert!(dir.path("link").is_symlink());
@@ -269,7 +269,7 @@ fn links_are_followed_and_files_keep_owner_and_mode() {
 fn input_and_output_are_two_files() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..10));
-    dir.ok("create f.tamis -n 1000");
+    dir.ok("create f.tamis --capacity 1000");
     let filter = dir.read("f.tamis");
     fs::hard_link(dir.path("a"), dir.path("same")).unwrap();
     for line in [
@@ -295,8 +295,8 @@ fn input_and_output_are_two_files() {
 fn no_file_is_two_things() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..10));
-    dir.ok("create f.tamis -n 1000");
-    dir.ok("create g.tamis -n 1000 --key-file key");
+    dir.ok("create f.tamis --capacity 1000");
+    dir.ok("create g.tamis --capacity 1000 --secret-file key");
     fs::create_dir(dir.path("folder")).unwrap();
     symlink("folder", dir.path("other")).unwrap();
     symlink("folder/x", dir.path("dangling")).unwrap();
@@ -317,17 +317,17 @@ fn no_file_is_two_things() {
             "dedup a --filter x.partial -o x",
             "filter and partial output",
         ),
-        ("dedup a -o x --json-report x", "output and report"),
+        ("dedup a -o x --report x", "output and report"),
         (
-            "dedup a -o x --json-report x.partial",
+            "dedup a -o x --report x.partial",
             "partial output and report",
         ),
-        ("dedup a --json-report same", "input and report"),
-        ("dedup a --json-report x --filter x", "filter and report"),
+        ("dedup a --report same", "input and report"),
+        ("dedup a --report x --filter x", "filter and report"),
         ("dedup a --filter a", "input and filter"),
-        ("dedup a --filter x --key-file x", "filter and key file"),
+        ("dedup a --filter x --secret-file x", "filter and key file"),
         (
-            "dedup a --filter x --key-file y -o y --force",
+            "dedup a --filter x --secret-file y -o y --force",
             "key file and output",
         ),
         (
@@ -339,33 +339,36 @@ fn no_file_is_two_things() {
         ("build -o a a --force", "input and filter"),
         ("build --allow a a f.tamis --force", "allow list and filter"),
         ("build --allow same x a", "input and allow list"),
-        ("build x a --key-file x --force", "filter and key file"),
-        ("build x a --key-file a", "input and key file"),
-        ("create x -n 10 --key-file x --force", "filter and key file"),
+        ("build x a --secret-file x --force", "filter and key file"),
+        ("build x a --secret-file a", "input and key file"),
         (
-            "create key -n 10 --key-file key --force",
+            "create x --capacity 10 --secret-file x --force",
+            "filter and key file",
+        ),
+        (
+            "create key --capacity 10 --secret-file key --force",
             "filter and key file",
         ),
         ("add f.tamis f.tamis", "input and filter"),
         ("remove f.tamis a f.tamis", "input and filter"),
-        ("count f.tamis f.tamis", "input and filter"),
+        ("check --tally f.tamis f.tamis", "input and filter"),
         ("check f.tamis f.tamis", "input and filter"),
         ("check f.tamis a --allow f.tamis", "input and filter"),
-        ("check --key-file key g.tamis key", "input and key file"),
+        ("check --secret-file key g.tamis key", "input and key file"),
         (
             "merge --union -o f.tamis f.tamis f.tamis --force",
             "input and output",
         ),
         (
-            "merge --union -o key --key-file key --force g.tamis g.tamis",
+            "merge --union -o key --secret-file key --force g.tamis g.tamis",
             "key file and output",
         ),
         ("copy f.tamis f.tamis --force", "input and output"),
         (
-            "copy --key-file key g.tamis key --force",
+            "copy --secret-file key g.tamis key --force",
             "key file and output",
         ),
-        ("import a a --force", "input and filter"),
+        ("copy a a --force", "input and filter"),
         ("compare a --html a --force", "input and output"),
     ] {
         let ran = dir.run(line);
@@ -387,7 +390,7 @@ fn no_file_is_two_things() {
         assert!(kept() == before && dir.list() == names, "{line}");
     }
     // An index leaves itself out, and a file that is no index alone.
-    let ran = dir.run("index -o a a");
+    let ran = dir.run("index a a");
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(kept() == before);
     // A file may be read twice, and what a failed run left can be read into what was meant.
@@ -430,7 +433,7 @@ fn an_output_that_appears_meanwhile_costs_nothing() {
 fn whoever_waits_for_a_filter_says_for_whom() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..10));
-    dir.ok("create f.tamis -n 1000 --kind counting");
+    dir.ok("create f.tamis --capacity 1000 --kind counting");
     fifo(&dir, "in");
     // Holds the lock until its input ends.
     let holder = dir
@@ -488,7 +491,7 @@ fn an_unchanged_filter_is_not_rewritten() {
     };
     for kind in ["blocked", "bloom", "cuckoo", "growing"] {
         dir.ok(&format!(
-            "create f.tamis -n 1000 -p 1e-9 --kind {kind} --force"
+            "create f.tamis --capacity 1000 -p 1e-9 --kind {kind} --force"
         ));
         dir.ok("add f.tamis a");
         let before = file("f.tamis");
@@ -508,10 +511,14 @@ fn an_unchanged_filter_is_not_rewritten() {
         assert_ne!(file("f.tamis"), before, "{kind}");
     }
     // A counting filter changes even if no key is new.
-    dir.ok("create f.tamis -n 1000 -p 1e-9 --kind counting --force");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-9 --kind counting --force");
     dir.ok("add f.tamis a");
     dir.ok("add f.tamis a");
-    assert!(dir.ok("count f.tamis a").text().starts_with("2\tline0\n"));
+    assert!(
+        dir.ok("check --tally f.tamis a")
+            .text()
+            .starts_with("2\tline0\n")
+    );
 }
 
 #[test]
@@ -521,7 +528,7 @@ fn removing_goes_on_when_nobody_reads_what_was_absent() {
     let present = lines(0..1000);
     dir.write("present", &present);
     dir.write("list", lines(100_000..400_000) + &present);
-    dir.ok("create f.tamis -n 1000 -p 1e-9 --kind counting");
+    dir.ok("create f.tamis --capacity 1000 -p 1e-9 --kind counting");
     dir.ok("add f.tamis present");
     let ran = in_shell(
         &dir,
@@ -541,7 +548,9 @@ fn a_killed_save_leaves_the_old_filter_or_the_new_one() {
     dir.write("a", lines(0..20_000));
     dir.write("b", lines(20_000..40_000));
     for kind in ["blocked", "growing"] {
-        dir.ok(&format!("create f.tamis -n 4M --kind {kind} --force"));
+        dir.ok(&format!(
+            "create f.tamis --capacity 4M --kind {kind} --force"
+        ));
         dir.ok("add f.tamis a");
         for round in 0..40 {
             let mut child = dir
@@ -581,7 +590,7 @@ fn names_may_be_long_and_need_not_be_text() {
             let ran = Ran::from(command.output().unwrap());
             assert_eq!(ran.code, 0, "{words:?}: {}", ran.err);
         };
-        run(&["create", "-n", "1000"]);
+        run(&["create", "--capacity", "1000"]);
         run(&["add", "a"]);
         run(&["check", "a"]);
         run(&["verify"]);
@@ -604,7 +613,7 @@ fn a_folder_that_can_not_be_written_is_an_error_and_nothing_else() {
     let missing = dir.run("dedup a -o none/out.txt");
     assert_eq!(missing.code, 2);
     assert!(missing.err.contains("none/out.txt"), "{}", missing.err);
-    assert_eq!(dir.run("create none/f.tamis -n 10").code, 2);
+    assert_eq!(dir.run("create none/f.tamis --capacity 10").code, 2);
     assert_eq!(dir.list(), ["a"]);
 }
 
@@ -612,7 +621,7 @@ fn a_folder_that_can_not_be_written_is_an_error_and_nothing_else() {
 fn a_file_that_another_process_has_is_not_replaced() {
     let dir = Sandbox::new();
     dir.write("a", lines(0..1000));
-    dir.ok("create f.tamis -n 1000");
+    dir.ok("create f.tamis --capacity 1000");
     fifo(&dir, "in");
     // Holds the lock until its input ends.
     let child = dir
@@ -625,7 +634,7 @@ fn a_file_that_another_process_has_is_not_replaced() {
         .open(dir.path("in"))
         .unwrap();
     for line in [
-        "create f.tamis -n 10 --force",
+        "create f.tamis --capacity 10 --force",
         "build f.tamis a --force",
         "verify --seal f.tamis",
     ] {

@@ -10,31 +10,31 @@ fn wrong_answers_a_day_are_said() {
     let assumed = "Wrong a day: rate × 100,000,000 questions, if each is about a key that was never added; other";
     for (line, said) in [
         (
-            "-n 10M -p 0.001",
+            "--capacity 10M -p 0.001",
             &["\nblocked ", " 0.001 100,000 ", assumed][..],
         ),
-        ("-n 10M -p 0.001", &["\nfuse ", " 9.77e-4 97,700 "]),
+        ("--capacity 10M -p 0.001", &["\nfuse ", " 9.77e-4 97,700 "]),
         // What is promised may be more than what is expected.
         (
-            "-n 10M -p 0.001 --grow",
+            "--capacity 10M -p 0.001 --grow",
             &[
                 " 6.89e-4 68,900 ",
                 "The promised rate of 0.001 is at most 100,000 a day, however many keys come.",
             ],
         ),
         (
-            "-n 10M -p 0.001 --finished",
+            "--capacity 10M -p 0.001 --finished",
             &[
                 assumed,
                 "Keys on the list of `tamis build --allow` are never",
             ],
         ),
         // Of a size follows the rate, and of that the number.
-        ("-n 10M --size 16MiB", &[" 0.00235 235,000 "]),
-        ("-n 10M -p 1e-9", &[" 1e-9 1 in 10 days "]),
-        ("-n 10M -p 1e-12", &[" 1e-12 1 in 27 years "]),
+        ("--capacity 10M --size 16MiB", &[" 0.00235 235,000 "]),
+        ("--capacity 10M -p 1e-9", &[" 1e-9 1 in 10 days "]),
+        ("--capacity 10M -p 1e-12", &[" 1e-12 1 in 27 years "]),
         (
-            "-n 10M -p 0.001 --within 24h",
+            "--capacity 10M -p 0.001 --within 24h",
             &[
                 "\nwrong a day 35,0",
                 "about a key that the window doesn't remember; other",
@@ -42,17 +42,17 @@ fn wrong_answers_a_day_are_said() {
             ],
         ),
         (
-            "-n 10M -p 1e-6 --redis",
+            "--capacity 10M -p 1e-6 --redis",
             &[
                 "Wrong answers: at most 100 a day, the rate of 1e-6 × 100,000,000 questions, if each",
             ],
         ),
         (
-            "-n 10M -p 1e-9 --redis",
+            "--capacity 10M -p 1e-9 --redis",
             &["Wrong answers: at most 1 in 10 days, the rate of 1e-9"],
         ),
         (
-            "-n 10M -p 1e-12 --grow",
+            "--capacity 10M -p 1e-12 --grow",
             &["The promised rate of 1e-12 is at most 1 in 27 years, however"],
         ),
         (
@@ -80,14 +80,14 @@ fn wrong_answers_a_day_are_said() {
 fn programs_get_the_number_of_each_row() {
     let dir = Sandbox::new();
     for line in [
-        "-n 1M -p 1e-9",
-        "-n 1M --size 1MB",
+        "--capacity 1M -p 1e-9",
+        "--capacity 1M --size 1MB",
         "-p 0.01 --size 1MB --delete",
-        "-n 1M --grow",
-        "-n 1M --finished",
+        "--capacity 1M --grow",
+        "--capacity 1M --finished",
         "--last 1M",
-        "-n 1M -p 1e-12 --redis",
-        "-n 1M --kind bloom --hashes 7 --bits 10M",
+        "--capacity 1M -p 1e-12 --redis",
+        "--capacity 1M --kind bloom --hashes 7 --bits 10M",
     ] {
         let rows = |more: &str| -> Vec<Value> {
             let ran = dir.ok(&format!("plan {line} --json {more}"));
@@ -112,9 +112,12 @@ fn programs_get_the_number_of_each_row() {
 fn a_load_is_a_number_of_questions() {
     let dir = Sandbox::new();
     for (line, expected) in [
-        ("-n 10 --per-day 0", "at least 1 question a day, got 0"),
-        ("-n 10 --per-day -3", "got -3"),
-        ("-n 10 --per-day 5X", "(units K, M, G, T), got '5X'"),
+        (
+            "--capacity 10 --per-day 0",
+            "at least 1 question a day, got 0",
+        ),
+        ("--capacity 10 --per-day -3", "got -3"),
+        ("--capacity 10 --per-day 5X", "(units K, M, G, T), got '5X'"),
         ("--table --per-day 5", "cannot be used with"),
         ("--per-day 5", "say how many keys"),
     ] {
@@ -130,8 +133,11 @@ fn a_day_is_as_planned() {
     let dir = Sandbox::new();
     dir.write("known", keys(0..5_000));
     dir.write("strangers", keys(10_000..210_000));
-    let planned: Vec<Value> =
-        serde_json::from_slice(&dir.ok("plan -n 5000 -p 0.01 --per-day 200k --json").out).unwrap();
+    let planned: Vec<Value> = serde_json::from_slice(
+        &dir.ok("plan --capacity 5000 -p 0.01 --per-day 200k --json")
+            .out,
+    )
+    .unwrap();
     for kind in ["blocked", "bloom", "cuckoo", "fuse"] {
         let row = planned.iter().find(|row| row["kind"] == kind).unwrap();
         let expected = row["wrong_per_day"].as_f64().unwrap();
@@ -139,7 +145,7 @@ fn a_day_is_as_planned() {
             dir.ok("build -q fuse.tamis known -p 0.01");
         } else {
             dir.ok(&format!(
-                "create {kind}.tamis -n 5000 -p 0.01 --kind {kind}"
+                "create {kind}.tamis --capacity 5000 -p 0.01 --kind {kind}"
             ));
             dir.ok(&format!("add -q {kind}.tamis known"));
         }

@@ -21,9 +21,9 @@ fn refused(ran: &Ran, line: &str, said: &[&str]) {
 fn force_replaces_no_data() {
     let dir = Sandbox::new();
     dir.write("keys", "a\nb\n");
-    dir.ok("create f.tamis -n 100");
-    dir.ok("create --format dcso g.bloom -n 100");
-    dir.write("base64", dir.ok("export f.tamis").out);
+    dir.ok("create f.tamis --capacity 100");
+    dir.ok("create --format dcso g.bloom --capacity 100");
+    dir.write("base64", dir.ok("copy f.tamis - --as base64").out);
     let others: [(&str, Vec<u8>, &str); 6] = [
         (
             "urls.txt",
@@ -56,14 +56,14 @@ fn force_replaces_no_data() {
         dir.write(name, content);
         for command in [
             format!("build {name} keys"),
-            format!("build --format guava --keys utf8 keys -o {name}"),
-            format!("create {name} -n 100"),
-            format!("create --format dcso {name} -n 100"),
+            format!("build --format guava --key-type utf8 keys -o {name}"),
+            format!("create {name} --capacity 100"),
+            format!("create --format dcso {name} --capacity 100"),
             format!("copy f.tamis {name}"),
             format!("copy g.bloom {name}"),
             format!("merge --union -o {name} f.tamis f.tamis"),
             format!("merge --union -o {name} g.bloom g.bloom"),
-            format!("import {name} base64"),
+            format!("copy base64 {name}"),
         ] {
             for line in [command.clone(), format!("{command} --force")] {
                 let ran = dir.run(&line);
@@ -79,24 +79,24 @@ fn force_replaces_no_data() {
 fn force_replaces_what_is_ours() {
     let dir = Sandbox::new();
     dir.write("keys", "a\nb\n");
-    dir.ok("create f.tamis -n 100");
-    dir.ok("create --format dcso g.bloom -n 100");
-    dir.write("base64", dir.ok("export f.tamis").out);
+    dir.ok("create f.tamis --capacity 100");
+    dir.ok("create --format dcso g.bloom --capacity 100");
+    dir.write("base64", dir.ok("copy f.tamis - --as base64").out);
     dir.write("folder.txt", "words\n");
     for (line, out) in [
         ("build x keys", "x"),
-        ("create x -n 100", "x"),
+        ("create x --capacity 100", "x"),
         ("copy f.tamis x", "x"),
         ("merge --union -o x f.tamis f.tamis", "x"),
-        ("import x base64", "x"),
-        ("build --format guava --keys utf8 keys -o y", "y"),
+        ("copy base64 x", "x"),
+        ("build --format guava --key-type utf8 keys -o y", "y"),
         ("build --format bits-and-blooms keys -o y", "y"),
-        ("create --format dcso y -n 100", "y"),
+        ("create --format dcso y --capacity 100", "y"),
         ("copy g.bloom y", "y"),
         ("merge --union -o y g.bloom g.bloom", "y"),
     ] {
         // Over a filter, over an index, and over what holds nothing.
-        for before in ["", "create x -n 7", "index -o x folder.txt"] {
+        for before in ["", "create x --capacity 7", "index x folder.txt"] {
             let _ = std::fs::remove_file(dir.path(out));
             match before {
                 "" => dir.write(out, ""),
@@ -114,8 +114,8 @@ fn force_replaces_what_is_ours() {
         }
     }
     // Another system's filter is replaced by such filters, not by ours.
-    dir.ok("create --format dcso y -n 100 --force");
-    let ours = dir.run("create y -n 100 --force");
+    dir.ok("create --format dcso y --capacity 100 --force");
+    let ours = dir.run("create y --capacity 100 --force");
     refused(
         &ours,
         "create",
@@ -128,8 +128,8 @@ fn force_replaces_what_is_ours() {
 fn records_replace_records() {
     let dir = Sandbox::new();
     dir.write("keys", "a\nb\na\n");
-    dir.ok("create seen.tamis -n 100");
-    dir.ok("index -o words.index keys");
+    dir.ok("create seen.tamis --capacity 100");
+    dir.ok("index words.index keys");
     dir.write("t.parquet", b"PAR1\x15\x04\x15\0PAR1");
     for (name, is) in [
         ("seen.tamis", "a Tamis filter"),
@@ -149,8 +149,8 @@ fn records_replace_records() {
         dir.ok(&format!("dedup keys -o {name}"));
         dir.ok(&format!("dedup keys -o {name} --force"));
     }
-    dir.ok("dedup -0 keys -o nul");
-    dir.ok("dedup -0 keys -o nul --force");
+    dir.ok("dedup -z keys -o nul");
+    dir.ok("dedup -z keys -o nul --force");
 }
 
 /// Reports are written again and again, over each other and nothing else.
@@ -158,12 +158,12 @@ fn records_replace_records() {
 fn a_report_replaces_reports() {
     let dir = Sandbox::new();
     dir.write("keys", "a\nb\na\n");
-    dir.ok("dedup keys --json-report report");
-    dir.ok("dedup keys --json-report report");
+    dir.ok("dedup keys --report report");
+    dir.ok("dedup keys --report report");
     for (name, content) in [("urls.txt", list()), ("data.json", "{\"a\": 1}\n".into())] {
         dir.write(name, &content);
         for more in ["", " --force -o out"] {
-            let line = format!("dedup keys --json-report {name}{more}");
+            let line = format!("dedup keys --report {name}{more}");
             let ran = dir.run(&line);
             refused(&ran, &line, &["is text", "not an earlier report"]);
             assert_eq!(ran.text(), "");
@@ -171,7 +171,7 @@ fn a_report_replaces_reports() {
         }
     }
     #[cfg(unix)]
-    dir.ok("dedup keys --json-report /dev/null");
+    dir.ok("dedup keys --report /dev/null");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
     let dir = Sandbox::new();
     dir.write("none", "");
     dir.write("few", "a\n");
-    dir.ok("create f.tamis -n 100");
+    dir.ok("create f.tamis --capacity 100");
     let before = dir.read("f.tamis");
     for line in [
         "build f.tamis --force",
@@ -187,7 +187,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
         "build --smallest f.tamis none --force",
         "build --allow few f.tamis none --force",
         "build new.tamis none",
-        "build --format dcso --keys utf8 none -o new.bloom",
+        "build --format dcso --key-type utf8 none -o new.bloom",
     ] {
         let ran = dir.run(line);
         refused(&ran, line, &["no key was read", "--allow-empty"]);
@@ -195,7 +195,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
     }
     assert_eq!(dir.list(), ["f.tamis", "few", "none"]);
     dir.ok("build --allow-empty new.tamis none");
-    dir.ok("build --allow-empty --format dcso --keys utf8 none -o new.bloom");
+    dir.ok("build --allow-empty --format dcso --key-type utf8 none -o new.bloom");
     assert_eq!(dir.run("check new.tamis none").code, 1);
 }
 
@@ -208,7 +208,7 @@ fn text_in_the_place_of_a_filter_is_called_text() {
         "check urls.txt keys",
         "add urls.txt keys",
         "remove urls.txt keys",
-        "count urls.txt a",
+        "check --tally urls.txt a",
         "explain urls.txt a",
         "info urls.txt",
         "verify urls.txt",
@@ -237,7 +237,11 @@ fn text_in_the_place_of_a_filter_is_called_text() {
 #[test]
 fn numbers_and_places_that_cannot_be_are_explained() {
     let dir = Sandbox::new();
-    for line in ["create f -n -5", "plan -n -5", "dedup -n -5"] {
+    for line in [
+        "create f --capacity -5",
+        "plan --capacity -5",
+        "dedup --capacity -5",
+    ] {
         refused(
             &dir.run(line),
             line,
@@ -245,24 +249,24 @@ fn numbers_and_places_that_cannot_be_are_explained() {
         );
     }
     refused(
-        &dir.run("create f -n 10 -p -1"),
+        &dir.run("create f --capacity 10 -p -1"),
         "-p",
         &["a rate lies between 0 and 1, got -1"],
     );
     refused(
-        &dir.run("-n 100"),
-        "-n",
+        &dir.run("--capacity 100"),
+        "--capacity",
         &["a command comes first", "tamis --help"],
     );
     let list = dir.run("list localhost");
     refused(&list, "list", &["redis://localhost"]);
-    let large = dir.run("create f -n 1000T");
+    let large = dir.run("create f --capacity 1000T");
     refused(&large, "create", &["take 1.24 PB"]);
     assert!(dir.list().is_empty());
     // Nobody makes files here, whoever they are.
     #[cfg(target_os = "linux")]
     for line in [
-        "create /sys/f.tamis -n 10",
+        "create /sys/f.tamis --capacity 10",
         "build --allow-empty /sys/f.tamis",
     ] {
         let ran = dir.run(line);

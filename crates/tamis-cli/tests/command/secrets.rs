@@ -31,11 +31,11 @@ fn no_message_repeats_a_password() {
         "info redis://127.0.0.1:1/0/name?password=hunter2",
         "dedup redis:/bob:hunter2@host/0/name",
         "dedup list -o redis//bob:hunter2@host/0/name",
-        "index -o redis:/bob:hunter2@host/0/name none",
-        "create -n 10 redis:/bob:hunter2@host/0/name",
+        "index redis:/bob:hunter2@host/0/name none",
+        "create --capacity 10 redis:/bob:hunter2@host/0/name",
         "list redis:/bob:hunter2@host/0",
         // Nobody is there.
-        "info --retry-for 0s redis://bob:hunter2@127.0.0.1:1/name",
+        "info redis://bob:hunter2@127.0.0.1:1/name?retry=0s",
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
@@ -51,11 +51,11 @@ fn no_message_repeats_a_password() {
 fn unknown_parameters_of_a_location_are_errors() {
     let dir = Sandbox::new();
     for (line, said) in [
-        ("info redis://127.0.0.1:1/0/f?timeout=5", "protocol"),
-        ("info redis+unix:///none?name=f&timeout=5", "name, db"),
-        ("list redis://127.0.0.1:1/0?timeout=5", "protocol"),
+        ("info redis://127.0.0.1:1/0/f?timout=5s", "protocol"),
+        ("info redis+unix:///none?name=f&timout=5s", "name, db"),
+        ("list redis://127.0.0.1:1/0?timout=5s", "protocol"),
     ] {
-        let ran = dir.run(&format!("{line} --retry-for 0s"));
+        let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}");
         assert!(
             ran.err.contains(said) && ran.err.contains("parameter"),
@@ -70,19 +70,19 @@ fn unknown_parameters_of_a_location_are_errors() {
 #[test]
 fn a_secret_is_a_small_file() {
     let dir = Sandbox::new();
-    dir.ok("create apart.tamis -n 100 --key-file secret");
+    dir.ok("create apart.tamis --capacity 100 --secret-file secret");
     dir.write("large", vec![b'a'; 5_000]);
     for file in ["/dev/zero", "/dev/null", "large", "."] {
         for line in [
             "info apart.tamis",
-            "create new.tamis -n 100",
+            "create new.tamis --capacity 100",
             "serve apart.tamis",
         ] {
-            let ran = dir.run(&format!("{line} --key-file {file}"));
+            let ran = dir.run(&format!("{line} --secret-file {file}"));
             assert_eq!(ran.code, 2, "{line} {file}");
             assert!(ran.err.contains(file), "{line} {file}: {}", ran.err);
         }
-        let line = "serve apart.tamis --key-file secret --listen 127.0.0.1:0";
+        let line = "serve apart.tamis --secret-file secret --listen 127.0.0.1:0";
         for options in [
             format!("--write --token-file {file}"),
             format!("--read-token-file {file}"),
@@ -100,7 +100,7 @@ fn a_secret_is_a_small_file() {
     }
     assert!(!dir.list().contains(&"new.tamis".to_owned()));
     // A shell may hand it over in a pipe.
-    let shell = "cat secret | \"$0\" info --key-file /dev/stdin apart.tamis";
+    let shell = "cat secret | \"$0\" info --secret-file /dev/stdin apart.tamis";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", shell, env!("CARGO_BIN_EXE_tamis")]);
     assert!(
@@ -118,12 +118,12 @@ fn a_secret_is_a_small_file() {
 fn a_key_file_for_everyone_is_warned_of() {
     use std::os::unix::fs::PermissionsExt;
     let dir = Sandbox::new();
-    dir.ok("create apart.tamis -n 100 --key-file secret");
+    dir.ok("create apart.tamis --capacity 100 --secret-file secret");
     dir.write("list", "a\n");
     let lines = [
-        "add apart.tamis list --key-file secret",
-        "create other.tamis -n 100 --force --key-file secret",
-        "dedup -q --filter seen.tamis list --key-file secret",
+        "add apart.tamis list --secret-file secret",
+        "create other.tamis --capacity 100 --force --secret-file secret",
+        "dedup -q --filter seen.tamis list --secret-file secret",
     ];
     for (mode, times) in [(0o600, 0), (0o640, 0), (0o644, 1)] {
         let permissions = std::fs::Permissions::from_mode(mode);
@@ -153,15 +153,15 @@ fn a_password_file_that_is_missing_is_said() {
 #[test]
 fn text_with_the_secret_in_it_is_warned_of() {
     let dir = Sandbox::new();
-    dir.ok("create keyed.tamis -n 100 --keyed");
-    dir.ok("create apart.tamis -n 100 --key-file secret");
-    dir.ok("create plain.tamis -n 100");
+    dir.ok("create keyed.tamis --capacity 100 --secret");
+    dir.ok("create apart.tamis --capacity 100 --secret-file secret");
+    dir.ok("create plain.tamis --capacity 100");
     let said = |line: &str| dir.ok(line).err.contains("secret");
-    assert!(said("export keyed.tamis"));
-    assert!(!said("export --key-file secret apart.tamis"));
-    assert!(!said("export plain.tamis"));
-    let text = dir.ok("export keyed.tamis").out;
-    assert_eq!(dir.feed("import copy.tamis", text).code, 0);
+    assert!(said("copy keyed.tamis - --as base64"));
+    assert!(!said("copy --secret-file secret apart.tamis - --as base64"));
+    assert!(!said("copy plain.tamis - --as base64"));
+    let text = dir.ok("copy keyed.tamis - --as base64").out;
+    assert_eq!(dir.feed("copy - copy.tamis", text).code, 0);
     assert!(dir.list().contains(&"copy.tamis".to_owned()));
     assert_eq!(dir.read("copy.tamis"), dir.read("keyed.tamis"));
 }
@@ -180,9 +180,9 @@ fn the_file_of_a_keyed_filter_is_for_its_owner() {
         let metadata = std::fs::metadata(dir.path(name)).unwrap();
         metadata.permissions().mode() & 0o777
     };
-    dir.ok("create keyed.tamis -n 100 --keyed");
-    dir.ok("build --keyed built.tamis list");
-    dir.ok("dedup -q --keyed --filter seen.tamis list");
+    dir.ok("create keyed.tamis --capacity 100 --secret");
+    dir.ok("build --secret built.tamis list");
+    dir.ok("dedup -q --secret --filter seen.tamis list");
     dir.ok("copy keyed.tamis copy.tamis");
     for name in ["keyed.tamis", "built.tamis", "seen.tamis", "copy.tamis"] {
         assert_eq!(mode(name), 0o600, "{name}");
@@ -192,12 +192,12 @@ fn the_file_of_a_keyed_filter_is_for_its_owner() {
     dir.ok("add keyed.tamis list");
     assert_eq!(mode("keyed.tamis"), 0o640);
     // What was there before was no secret.
-    dir.ok("create plain.tamis -n 100");
+    dir.ok("create plain.tamis --capacity 100");
     set("plain.tamis", 0o644);
-    dir.ok("create plain.tamis -n 100 --keyed --force");
+    dir.ok("create plain.tamis --capacity 100 --secret --force");
     assert_eq!(mode("plain.tamis"), 0o600);
     // Without the secret in it, it is as any file.
-    dir.ok("create apart.tamis -n 100 --key-file secret");
+    dir.ok("create apart.tamis --capacity 100 --secret-file secret");
     assert_eq!(mode("apart.tamis") & 0o400, 0o400);
     assert_eq!(mode("secret"), 0o600);
 }

@@ -27,16 +27,16 @@ fn a_summary_says_what_the_file_takes() {
         "build --allow good new few",
         "build new few",
         "build --smallest new few",
-        "build --format guava --keys utf8 --allow-empty none -o new",
-        "build --format dcso --keys utf8 few -o new",
-        "create new -n 1",
-        "create new -n 100 --kind bloom",
-        "create new -n 100 --kind counting",
-        "create new -n 100 --kind cuckoo",
-        "create new -n 100 --kind growing",
-        "create new -n 10 --within 1h",
-        "create new -n 100 --key-file new.key",
-        "create new -n 100 --keyed",
+        "build --format guava --key-type utf8 --allow-empty none -o new",
+        "build --format dcso --key-type utf8 few -o new",
+        "create new --capacity 1",
+        "create new --capacity 100 --kind bloom",
+        "create new --capacity 100 --kind counting",
+        "create new --capacity 100 --kind cuckoo",
+        "create new --capacity 100 --kind growing",
+        "create new --capacity 10 --within 1h",
+        "create new --capacity 100 --secret-file new.key",
+        "create new --capacity 100 --secret",
         "copy few.tamis new",
     ] {
         let _ = std::fs::remove_file(dir.path("new"));
@@ -55,7 +55,7 @@ fn a_summary_says_what_the_file_takes() {
             made.err
         );
         let key = match line.contains("key-file") {
-            true => " --key-file new.key",
+            true => " --secret-file new.key",
             false => "",
         };
         let info = dir.ok(&format!("info new{key}"));

@@ -18,7 +18,7 @@ fn quiet_is_a_window_with_a_time_and_silence_without() {
         let ran = dir.ok(line);
         assert_eq!((ran.text(), ran.err.as_str()), ("a\nb\n", ""), "{line}");
     }
-    let ran = dir.ok("dedup --quiet 1h keys.txt --filter seen.tamis");
+    let ran = dir.ok("dedup --within 1h --renew keys.txt --filter seen.tamis");
     assert_eq!(ran.text(), "a\nb\n");
     assert!(ran.err.contains("2 unique"), "{}", ran.err);
     assert!(
@@ -26,7 +26,7 @@ fn quiet_is_a_window_with_a_time_and_silence_without() {
             .text()
             .contains("1h since last seen, in 8 generations")
     );
-    assert_eq!(dir.ok("dedup -q --quiet 1h keys.txt").err, "");
+    assert_eq!(dir.ok("dedup -q --within 1h --renew keys.txt").err, "");
     assert_eq!(dir.ok("dedup --quiet=1h -q keys.txt").err, "");
     dir.write("1h", "c\n");
     assert_eq!(dir.ok("dedup --quiet ./1h").text(), "c\n");
@@ -46,7 +46,7 @@ fn the_events_that_every_host_knows() {
             format!("{},{seconds}.{rest:03}\n", event.key)
         };
         let dedup = format!(
-            "dedup -q -j 3 --{meaning} 1h -n 1k -p 1e-9 --filter seen.tamis --csv 1 --no-header --time csv:2"
+            "dedup -q -j 3 --{meaning} 1h --capacity 1k -p 1e-9 --filter seen.tamis -k csv:1 --no-header --time csv:2"
         );
         for events in events.chunks(events.len() / 2) {
             let new = events.iter().filter(|event| event.answer);
@@ -61,13 +61,16 @@ fn the_events_that_every_host_knows() {
 fn bad_windows_are_refused() {
     let dir = Sandbox::new();
     dir.write("keys.txt", "a\nb\n");
-    dir.ok("create plain.tamis -n 100");
-    dir.ok("create day.tamis --within 24h -n 100");
+    dir.ok("create plain.tamis --capacity 100");
+    dir.ok("create day.tamis --within 24h --capacity 100");
     dir.ok("create keys.tamis --last 100");
     for (line, why) in [
         ("dedup --within 0 keys.txt", "a millisecond or more"),
         ("dedup --within 0s keys.txt", "a millisecond or more"),
-        ("dedup --quiet 0s keys.txt", "a millisecond or more"),
+        (
+            "dedup --within 0s --renew keys.txt",
+            "a millisecond or more",
+        ),
         ("dedup --within -1h keys.txt", "unexpected argument"),
         ("dedup --within soon keys.txt", "expected a time like"),
         ("dedup --within 5y keys.txt", "units ms, s, m, h, d, w"),
@@ -97,16 +100,16 @@ fn bad_windows_are_refused() {
         ),
         ("dedup --within 1h --last 5 keys.txt", "cannot be used with"),
         ("dedup --within 1h --exact keys.txt", "cannot be used with"),
-        ("dedup --last 5 -n 5 keys.txt", "omit -n"),
+        ("dedup --last 5 --capacity 5 keys.txt", "omit -n"),
         ("dedup --last 5 --time csv:1 keys.txt", "heeds no time"),
         ("dedup --time csv:1 keys.txt", "--time is for a window"),
         ("dedup --within 1h --time at keys.txt", "unknown time 'at'"),
         (
-            "dedup --within 1h --csv id --time jsonl:/at keys.txt",
+            "dedup --within 1h -k csv:id --time jsonl:/at keys.txt",
             "the key is columns of CSV",
         ),
         (
-            "dedup --within 1h --csv a --time csv:b keys.txt",
+            "dedup --within 1h -k csv:a --time csv:b keys.txt",
             "no column 'b'",
         ),
         (
@@ -122,7 +125,7 @@ fn bad_windows_are_refused() {
             "remembers 1d since first seen, in 8 generations, but you asked for 12h",
         ),
         (
-            "dedup --quiet 24h --filter day.tamis keys.txt",
+            "dedup --within 24h --renew --filter day.tamis keys.txt",
             "asked for 1d since last seen",
         ),
         (
@@ -180,20 +183,20 @@ fn bad_windows_are_refused() {
             "create new.tamis --kind window",
             "say what a window remembers",
         ),
-        ("create new.tamis --within 1h", "-n N"),
+        ("create new.tamis --within 1h", "--capacity N"),
         (
-            "create new.tamis --within 1h -n 5 --kind cuckoo",
+            "create new.tamis --within 1h --capacity 5 --kind cuckoo",
             "forgets nothing",
         ),
         (
-            "create new.tamis --within 1h -n 5 --size 1MB",
+            "create new.tamis --within 1h --capacity 5 --size 1MB",
             "give the rate",
         ),
-        ("create new.tamis --last 5 -n 5", "omit -n"),
-        ("plan --within 1h", "-n N"),
+        ("create new.tamis --last 5 --capacity 5", "omit -n"),
+        ("plan --within 1h", "--capacity N"),
         (
             "merge --union -o new.tamis keys.tamis keys.tamis",
-            "count keys",
+            "check --tally keys",
         ),
         (
             "merge --union -o new.tamis day.tamis keys.tamis",
@@ -204,7 +207,7 @@ fn bad_windows_are_refused() {
             "ask both",
         ),
         ("remove day.tamis keys.txt", "window"),
-        ("count day.tamis keys.txt", "window"),
+        ("check --tally day.tamis keys.txt", "window"),
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);
@@ -223,7 +226,10 @@ fn bad_windows_are_refused() {
             "dedup -q --within 36525d --generations 1 keys.txt",
             "a\nb\n",
         ),
-        ("dedup -q --quiet 1s --generations 62 keys.txt", "a\nb\n"),
+        (
+            "dedup -q --within 1s --renew --generations 62 keys.txt",
+            "a\nb\n",
+        ),
         ("dedup -q --last 1 keys.txt", "a\nb\n"),
         (
             "dedup -q --within 24h --filter day.tamis keys.txt",
@@ -245,15 +251,18 @@ fn a_window_grows_with_its_keys() {
     dir.write("keys.txt", keys);
     for (line, most) in [
         // All at once, where an eighth of them was expected in a generation.
-        ("dedup -q --within 24h -n 200k --count keys.txt", 2),
+        ("dedup -q --within 24h --capacity 200k --count keys.txt", 2),
         // A thousand times as many as expected, at a rate that can be seen.
         (
-            "dedup -q --within 24h -n 200 -p 0.01 --count keys.txt",
+            "dedup -q --within 24h --capacity 200 -p 0.01 --count keys.txt",
             2_100,
         ),
-        ("dedup -q --quiet 24h -n 1 -p 0.001 --count keys.txt", 250),
         (
-            "dedup -q --within 1h -n 200 -p 1e-9 --generations 62 --count keys.txt",
+            "dedup -q --within 24h --renew --capacity 1 -p 0.001 --count keys.txt",
+            250,
+        ),
+        (
+            "dedup -q --within 1h --capacity 200 -p 1e-9 --generations 62 --count keys.txt",
             0,
         ),
     ] {
@@ -271,8 +280,7 @@ fn a_window_grows_with_its_keys() {
     let mut rows: Vec<&str> = rows.lines().collect();
     rows.sort_by_key(|row| row.split(',').nth(1).unwrap().to_owned());
     dir.write("rows.csv", rows.join("\n"));
-    let line =
-        "dedup -q --within 24h -n 100k -p 0.001 --csv 1 --no-header --time csv:2 --count rows.csv";
+    let line = "dedup -q --within 24h --capacity 100k -p 0.001 -k csv:1 --no-header --time csv:2 --count rows.csv";
     let printed: u64 = dir.ok(line).text().trim().parse().unwrap();
     assert!(100_000 - printed <= 130, "{printed}");
 }
@@ -286,7 +294,7 @@ fn memory_bounds_windows_alone_and_from_the_start() {
         ("dedup --max-memory 1M", "is for a window"),
         ("dedup --exact --max-memory 1M", "is for a window"),
         (
-            "dedup --within 1h -n 100M --max-memory 1M",
+            "dedup --within 1h --capacity 100M --max-memory 1M",
             "for 100,000,000 keys takes",
         ),
         (
@@ -304,7 +312,7 @@ fn memory_bounds_windows_alone_and_from_the_start() {
         ),
     ] {
         if line.contains("seen.tamis") {
-            dir.ok("create seen.tamis -n 100 --kind growing");
+            dir.ok("create seen.tamis --capacity 100 --kind growing");
         }
         let ran = dir.run(&format!("{line} keys.txt"));
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);
@@ -320,7 +328,7 @@ fn memory_bounds_a_window() {
     let dir = Sandbox::new();
     let keys: String = (0..100_000).map(|i| format!("{i}\n")).collect();
     dir.write("keys.txt", keys);
-    let bound = "dedup --within 1h -n 10k -p 0.001 --max-memory 100k keys.txt";
+    let bound = "dedup --within 1h --capacity 10k -p 0.001 --max-memory 100k keys.txt";
     let ran = dir.run(&format!("{bound} --strict --filter strict.tamis"));
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("more than --max-memory"), "{}", ran.err);
@@ -349,10 +357,10 @@ fn questions_about_the_past_are_answered_with_a_doubt() {
     let dir = Sandbox::new();
     // 800 s after its key was seen, which is inside the window, but 1,300 s later it was forgotten.
     dir.write("rows.csv", "a,1600001200\nb,1600002500\n");
-    dir.ok("create seen.tamis --within 1000s -n 1k -p 1e-9");
-    dir.ok("add --csv 1 --no-header --time csv:2 seen.tamis rows.csv");
+    dir.ok("create seen.tamis --within 1000s --capacity 1k -p 1e-9");
+    dir.ok("add -k csv:1 --no-header --time csv:2 seen.tamis rows.csv");
     dir.write("ask.csv", "a,1600002000\nb,1600002500\nb,1600002400\n");
-    let ran = dir.ok("check --csv 1 --no-header --time csv:2 seen.tamis ask.csv");
+    let ran = dir.ok("check -k csv:1 --no-header --time csv:2 seen.tamis ask.csv");
     let said = "before the latest key: 1 record; ";
     assert!(ran.err.contains(said), "{}", ran.err);
     dir.write("ask", "a\n");
@@ -369,7 +377,7 @@ fn records_before_the_first_time_wait_for_it() {
     let dir = Sandbox::new();
     let rows = "a,\na,\nb,2099-01-01\nc,1600000000\na,1600000001\nb,1600000002\nc,1600000003\n";
     dir.write("rows.csv", rows);
-    let line = "dedup --within 24h --csv 1 --no-header --time csv:2 --filter seen.tamis rows.csv";
+    let line = "dedup --within 24h -k csv:1 --no-header --time csv:2 --filter seen.tamis rows.csv";
     let ran = dir.ok(line);
     assert_eq!(
         ran.text(),
@@ -392,15 +400,15 @@ fn records_before_the_first_time_wait_for_it() {
 #[test]
 fn a_window_is_made_filled_asked_and_merged() {
     let dir = Sandbox::new();
-    let made = dir.ok("create day.tamis --within 24h -n 1000 -p 0.001 --generations 12");
+    let made = dir.ok("create day.tamis --within 24h --capacity 1000 -p 0.001 --generations 12");
     assert!(
         made.err
             .contains("window for 1,000 keys at a rate of 0.001"),
         "{}",
         made.err
     );
-    dir.ok("create week.tamis --quiet 7d -n 10");
-    dir.ok("create keys.tamis --kind window -n 500");
+    dir.ok("create week.tamis --within 7d --renew --capacity 10");
+    dir.ok("create keys.tamis --kind window --capacity 500");
     assert!(
         dir.ok("info keys.tamis")
             .text()
@@ -414,10 +422,10 @@ fn a_window_is_made_filled_asked_and_merged() {
         "a.jsonl",
         "{\"id\":\"a\",\"t\":1700000000}\n{\"id\":\"b\",\"t\":1700080000000}\n",
     );
-    let ran = dir.ok("add --jsonl /id --time jsonl:/t day.tamis a.jsonl");
+    let ran = dir.ok("add -k jsonl:/id --time jsonl:/t day.tamis a.jsonl");
     assert!(ran.err.contains("2 keys read, 2 new"), "{}", ran.err);
     dir.write("old.jsonl", "{\"id\":\"z\",\"t\":1500000000}\n");
-    let ran = dir.ok("add --jsonl /id --time jsonl:/t day.tamis old.jsonl");
+    let ran = dir.ok("add -k jsonl:/id --time jsonl:/t day.tamis old.jsonl");
     assert!(ran.err.contains("and so not added: 1 key"), "{}", ran.err);
     dir.write("ask.txt", "a\nb\nz\n");
     for (at, found) in [
@@ -468,9 +476,9 @@ fn a_window_is_made_filled_asked_and_merged() {
         text.text()
     );
     // The same shape can be united, and the union is as old as its parts.
-    dir.ok("create other.tamis --within 24h -n 1000 -p 0.001 --generations 12");
+    dir.ok("create other.tamis --within 24h --capacity 1000 -p 0.001 --generations 12");
     dir.write("c.jsonl", "{\"id\":\"c\",\"t\":1700080000}\n");
-    dir.ok("add -q --jsonl /id --time jsonl:/t other.tamis c.jsonl");
+    dir.ok("add -q -k jsonl:/id --time jsonl:/t other.tamis c.jsonl");
     dir.ok("merge --union -o all.tamis day.tamis other.tamis");
     dir.write("abc.txt", "a\nb\nc\n");
     assert_eq!(
@@ -499,7 +507,7 @@ fn a_window_is_made_filled_asked_and_merged() {
 #[test]
 fn a_plan_says_what_a_window_takes() {
     let dir = Sandbox::new();
-    let plan = dir.ok("plan --within 24h -n 10M -p 0.01");
+    let plan = dir.ok("plan --within 24h --capacity 10M -p 0.01");
     for part in [
         "remembers      1d since first seen, in 8 generations",
         "forgets        at most 3h later",
@@ -507,7 +515,7 @@ fn a_plan_says_what_a_window_takes() {
     ] {
         assert!(plan.text().contains(part), "{part}: {}", plan.text());
     }
-    let plan = dir.ok("plan --kind window -n 10M -p 1e-4 --json");
+    let plan = dir.ok("plan --kind window --capacity 10M -p 1e-4 --json");
     let plan: Value = serde_json::from_slice(&plan.out).unwrap();
     assert_eq!(
         (&plan[0]["by"], &plan[0]["span"]),
@@ -527,10 +535,10 @@ fn check_and_explain_agree_at_any_time() {
     let names: Vec<String> = (0..60).map(|key| format!("key-{key}")).collect();
     dir.write("keys.txt", names.join("\n") + "\n");
     for (number, options) in [
-        "--within 80s -n 10",
-        "--within 80s -n 1k",
-        "--quiet 80s -n 10 --generations 3",
-        "--quiet 80s -n 1k",
+        "--within 80s --capacity 10",
+        "--within 80s --capacity 1k",
+        "--within 80s --renew --capacity 10 --generations 3",
+        "--within 80s --renew --capacity 1k",
         "--last 12",
         "--last 500",
     ]
@@ -550,7 +558,7 @@ fn check_and_explain_agree_at_any_time() {
         } else {
             "csv:at"
         };
-        dir.ok(&format!("add -q --csv id --time {time} {window} rows.csv"));
+        dir.ok(&format!("add -q -k csv:id --time {time} {window} rows.csv"));
         let mut moments = vec![
             "latest".to_owned(),
             "now".to_owned(),
@@ -589,9 +597,9 @@ fn check_and_explain_agree_at_any_time() {
 #[test]
 fn records_are_asked_at_their_own_times() {
     let dir = Sandbox::new();
-    dir.ok("create day.tamis --within 1d -n 100");
+    dir.ok("create day.tamis --within 1d --capacity 100");
     dir.write("seen.csv", "id,at\na,2024-05-01\nb,2024-05-01T22:00:00Z\n");
-    dir.ok("add -q --csv id --time csv:at day.tamis seen.csv");
+    dir.ok("add -q -k csv:id --time csv:at day.tamis seen.csv");
     let asked = [
         ("a,2024-05-01T20:00:00Z", true),
         ("a,[02/May/2024:16:00:00 +0000]", false),
@@ -608,7 +616,7 @@ fn records_are_asked_at_their_own_times() {
         rows.fold(String::from("id,at\n"), |rows, (row, _)| rows + row + "\n")
     };
     dir.write("asked.csv", rows(&|_| true));
-    let ran = dir.ok("check --csv id --time csv:at day.tamis asked.csv");
+    let ran = dir.ok("check -k csv:id --time csv:at day.tamis asked.csv");
     assert_eq!(ran.text(), rows(&|found| found));
     for part in [
         "without a time that can be read: 1 record",
@@ -619,7 +627,7 @@ fn records_are_asked_at_their_own_times() {
     }
     assert!(!ran.err.contains("by now"), "{}", ran.err);
     dir.write("b.csv", "id,at\nb,x\n");
-    let ran = dir.ok("check --csv id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
+    let ran = dir.ok("check -k csv:id --time csv:at --allow b.csv -v -c day.tamis asked.csv");
     assert_eq!(ran.text(), "7\n");
 }
 
@@ -639,7 +647,11 @@ fn how_many_of_the_last_keys_is_said() {
             "the last 10 to 19 keys ",
             "at most 9 keys later",
         ),
-        ("--within 1h -n 33", "33 keys ", "at most 7m30s later"),
+        (
+            "--within 1h --capacity 33",
+            "33 keys ",
+            "at most 7m30s later",
+        ),
     ] {
         let made = dir.ok(&format!("create last.tamis --force {options}"));
         assert!(

@@ -144,7 +144,7 @@ def test_words_readers_search_for(page, term):
 
 def test_glossary_has_what_info_prints(tmp_path):
     tamis = os.environ.get("TAMIS", ROOT / "target/debug/tamis")
-    subprocess.run([tamis, "create", "a.tamis", "-n", "1000"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run([tamis, "create", "a.tamis", "--capacity", "1000"], cwd=tmp_path, check=True, capture_output=True)
     ran = subprocess.run([tamis, "info", "a.tamis"], cwd=tmp_path, check=True, capture_output=True, text=True)
     labels = [re.split(" {2,}", line)[0] for line in ran.stdout.splitlines()]
     assert len(labels) > 5

@@ -65,7 +65,7 @@ def machine(one_machine):
 def served(folder, *options):
     """tamis serve of an empty filter; gives its port."""
     file = folder / "products.tamis"
-    subprocess.run([TAMIS, "create", file, "-n", "1000", "-p", "0.001"], check=True, capture_output=True)
+    subprocess.run([TAMIS, "create", file, "--capacity", "1000", "-p", "0.001"], check=True, capture_output=True)
     (folder / "token").write_text("a-token-of-the-tests-own\n")
     log = folder / "serve.log"
     with reserved_port() as port, log.open("w") as out:

@@ -28,7 +28,7 @@ def settings():
 
 
 def arguments(given, need):
-    options = {"keys": "-n", "rate": "-p", "size": "--size"}
+    options = {"keys": "--capacity", "rate": "-p", "size": "--size"}
     return [part for name, text in given.items() for part in (options[name], text)] + [f"--{need}"] * bool(need)
 
 
@@ -120,7 +120,7 @@ def test_a_window_costs_what_the_command_says(page):
         page.settles("calculator")
         # However long the window is.
         for span in ["--within", "1m"], ["--quiet", "52w"]:
-            (told,) = json.loads(tamis("plan", "--json", "-n", keys, "-p", rate, *span, "--generations", generations))
+            (told,) = json.loads(tamis("plan", "--json", "--capacity", keys, "-p", rate, *span, "--generations", generations))
             row = rows(page)[0]
             assert row["kind"] == "window" and [row["kind"] for row in rows(page)][1:] == ["blocked"]
             for name in ["keys", "bytes", "bits_per_key"]:
@@ -241,7 +241,7 @@ def test_the_curve_is_the_librarys(page):
     """Twice the keys: the table of the curve has what the command says of it."""
     page.open("calculator?keys=1M&rate=0.01")
     page.settles("calculator")
-    said = re.search(r"Twice the keys .* rate to (\S+)\.", tamis("plan", "-n", "1M", "-p", "0.01"))[1]
+    said = re.search(r"Twice the keys .* rate to (\S+)\.", tamis("plan", "--capacity", "1M", "-p", "0.01"))[1]
     table = page.script("""
         const [head, ...rows] = [...document.querySelectorAll("#curve table tr")];
         return rows.map((row) => Object.fromEntries([...row.cells].map((cell, i) => [head.cells[i].textContent, cell.textContent])))""")
@@ -276,7 +276,7 @@ def test_nonsense_is_refused_beside_its_field(page):
 def test_redis_is_what_the_command_says(page):
     page.open("calculator?keys=1M&rate=1e-5")
     page.settles("calculator")
-    told = [row for row in json.loads(tamis("plan", "-n", "1M", "-p", "1e-5", "--redis", "--json")) if "left_out" not in row]
+    told = [row for row in json.loads(tamis("plan", "--capacity", "1M", "-p", "1e-5", "--redis", "--json")) if "left_out" not in row]
     shown = page.script("""return [...document.querySelectorAll("#redis-rows tr")].map((row) => [row.dataset.way, row.dataset.kind, row.querySelector("[data-name=memory]").textContent])""")  # fmt: skip
     assert shown == [[row["way"], row["kind"], row["memory"]] for row in told] and len(shown) >= 6
     assert {way for way, _, _ in shown} == {"strings", "module", "redisbloom", "redisson"}
@@ -289,7 +289,7 @@ def test_redis_is_what_the_command_says(page):
 def test_kinds_that_are_missing_are_explained(page):
     page.open("calculator?keys=1M&rate=1e-15")
     page.settles("calculator")
-    missing = [plan for plan in json.loads(tamis("plan", "-n", "1M", "-p", "1e-15", "--json")) if "left_out" in plan]
+    missing = [plan for plan in json.loads(tamis("plan", "--capacity", "1M", "-p", "1e-15", "--json")) if "left_out" in plan]
     assert missing and all(f"{plan['kind']}: {plan['left_out']}" in page.text("#left-out") for plan in missing)
     assert not {plan["kind"] for plan in missing} & {row["kind"] for row in rows(page)}
 

@@ -68,14 +68,14 @@ def writing(folder):
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filters")
-    tamis("create", "seen.tamis", "-n", "10k", "-p", "0.001", cwd=folder)
+    tamis("create", "seen.tamis", "--capacity", "10k", "-p", "0.001", cwd=folder)
     tamis("add", "seen.tamis", cwd=folder, stdin="\n".join(f"https://example.org/{i}" for i in range(6400)).encode())
     tamis("build", "words.tamis", cwd=folder, stdin=b"\n".join(b"word %d" % i for i in range(2000)))
     # A name of a file that is markup.
-    tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "-n", "100", cwd=folder)
-    tamis("create", "online.tamis", "-n", "500", "--kind", "counting", cwd=folder)
-    tamis("create", "events.tamis", "-n", "8k", "-p", "0.001", "--within", "24h", cwd=folder)
-    tamis("create", "last.tamis", "-n", "800", "-p", "1e-9", "--kind", "window", cwd=folder)
+    tamis("create", f"{HOSTILE}.tamis".replace("/", ""), "--capacity", "100", cwd=folder)
+    tamis("create", "online.tamis", "--capacity", "500", "--kind", "counting", cwd=folder)
+    tamis("create", "events.tamis", "--capacity", "8k", "-p", "0.001", "--within", "24h", cwd=folder)
+    tamis("create", "last.tamis", "--capacity", "800", "-p", "1e-9", "--kind", "window", cwd=folder)
     service = Service(folder, *writing(folder), "seen.tamis", "online.tamis", "words.tamis", "events.tamis", "last.tamis")
     # A day that began quietly: 900, 800, … keys, 3 hours apart, as many as a generation is long.
     now = int(time.time())
@@ -227,7 +227,7 @@ def test_keys_that_can_be_pressed_are_large_enough(page):
 
 def test_markup_stays_text(driver, tmp_path):
     (name, key) = (HOSTILE, "<script>document.title='owned'</script>")
-    tamis("create", f"{name}.tamis", "-n", "100", cwd=tmp_path)
+    tamis("create", f"{name}.tamis", "--capacity", "100", cwd=tmp_path)
     service = Service(tmp_path, *writing(tmp_path), f"trap={name}.tamis")
     page = Page(driver, service.address)
     page.leave()

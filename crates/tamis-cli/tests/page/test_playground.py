@@ -103,14 +103,14 @@ def start(page, kind, shape):
 
 
 CASES = [
-    ("bloom", ["-n", "200", "-p", "0.05"]),
-    ("bloom", ["-n", "30", "-p", "0.2"]),
-    ("blocked", ["-n", "200", "-p", "0.01"]),
-    ("blocked", ["-n", "100", "-p", "1e-5"]),
-    ("counting", ["-n", "200", "-p", "0.01"]),
-    ("counting", ["-n", "60", "-p", "0.05"]),
-    ("cuckoo", ["-n", "200", "-p", "0.01"]),
-    ("cuckoo", ["-n", "200", "-p", "0.2"]),
+    ("bloom", ["--capacity", "200", "-p", "0.05"]),
+    ("bloom", ["--capacity", "30", "-p", "0.2"]),
+    ("blocked", ["--capacity", "200", "-p", "0.01"]),
+    ("blocked", ["--capacity", "100", "-p", "1e-5"]),
+    ("counting", ["--capacity", "200", "-p", "0.01"]),
+    ("counting", ["--capacity", "60", "-p", "0.05"]),
+    ("cuckoo", ["--capacity", "200", "-p", "0.01"]),
+    ("cuckoo", ["--capacity", "200", "-p", "0.2"]),
 ]
 
 
@@ -155,7 +155,7 @@ def is_settled(page):
     return page.script("return document.getAnimations().every((animation) => animation.playState === 'finished')")
 
 
-@pytest.mark.parametrize("kind, options", [("bloom", ["-n", "60"]), ("blocked", ["-n", "60"]), ("counting", ["-n", "60"])])
+@pytest.mark.parametrize("kind, options", [("bloom", ["--capacity", "60"]), ("blocked", ["--capacity", "60"]), ("counting", ["--capacity", "60"])])
 def test_union_and_intersection(page, tmp_path, kind, options):
     ours, theirs = KEYS[:30], KEYS[20:60]
     a, b = File(tmp_path, kind, ours, *options), File(tmp_path, kind, theirs, *options)
@@ -178,8 +178,8 @@ def test_union_of_cuckoo_filters(page):
 
 
 def test_a_false_yes_happens(page, tmp_path):
-    for kind in ["bloom", "blocked", "counting", "cuckoo"]:
-        file = File(tmp_path, kind, KEYS[:40], "-n", "40", "-p", "0.3")
+    for kind in ["parquet", "blocked", "counting", "cuckoo"]:
+        file = File(tmp_path, kind, KEYS[:40], "--capacity", "40", "-p", "0.3")
         start(page, kind, file.url_shape)
         fill(page, "a", KEYS[:40])
         page.one("#find").click()
@@ -192,7 +192,7 @@ def test_a_false_yes_happens(page, tmp_path):
 
 
 def test_answers_are_those_of_the_filter(page, tmp_path):
-    file = File(tmp_path, "bloom", KEYS[:40], "-n", "40", "-p", "0.2")
+    file = File(tmp_path, "bloom", KEYS[:40], "--capacity", "40", "-p", "0.2")
     start(page, "bloom", file.url_shape)
     fill(page, "a", KEYS[:40])
     fill(page, "ask", KEYS)
@@ -204,7 +204,7 @@ def test_answers_are_those_of_the_filter(page, tmp_path):
 
 @pytest.mark.parametrize("kind", ["counting", "cuckoo"])
 def test_removing_keys(page, tmp_path, kind):
-    file = File(tmp_path, kind, KEYS[:60], "-n", "60", "-p", "0.01")
+    file = File(tmp_path, kind, KEYS[:60], "--capacity", "60", "-p", "0.01")
     start(page, kind, file.url_shape)
     fill(page, "a", KEYS[:60])
     removed = KEYS[10:30]
@@ -275,7 +275,7 @@ def test_bounds_are_told(page):
     assert all("status of 400" in entry["message"] for entry in page.errors())
 
 
-ALL = ["bloom", "blocked", "counting", "cuckoo"]
+ALL = ["parquet", "blocked", "counting", "cuckoo"]
 
 
 @pytest.mark.parametrize("kind", ALL)

@@ -1,4 +1,4 @@
-"""The page without a service: `tamis page` in a folder of any web server, numbers from WebAssembly, and files that are
+"""The page without a service: `tamis serve --save-page` in a folder of any web server, numbers from WebAssembly, and files that are
 dropped on it."""
 
 import http.server
@@ -40,7 +40,7 @@ class Site:
     """A folder of files on a port of its own, with the page somewhere in it, and what was asked for."""
 
     def __init__(self, folder):
-        tamis("page", folder / "tools/filters")
+        tamis("serve", "--save-page", folder / "tools/filters")
         self.folder, self.asked = folder, []
         asked = self.asked
 
@@ -131,7 +131,7 @@ def test_every_plan_is_that_of_the_service(page, service):
     # And that of the command.
     for keys, rate in [("10M", "0.001"), ("12345", "1e-6")]:
         ((value,),) = calculate(page, "plan", [f"keys={keys}&rate={rate}"])
-        command = [plan for plan in json.loads(tamis("plan", "--json", "-n", keys, "-p", rate)) if "left_out" not in plan]
+        command = [plan for plan in json.loads(tamis("plan", "--json", "--capacity", keys, "-p", rate)) if "left_out" not in plan]
         assert alike(value["plans"], command)
 
 
@@ -245,7 +245,7 @@ def test_a_golden_file_answers_as_everywhere(page, name, tmp_path):
         assert fnv(ask_file(page, keys, is_hex)) == ALIKE[name][kind], kind
     # What the command prints of it, word by word.
     (tmp_path / "key").write_text(SECRET)
-    key = ["--key-file", tmp_path / "key"] if "apart" in name else []
+    key = ["--secret-file", tmp_path / "key"] if "apart" in name else []
     page.script("document.querySelector('#filter-info').open = true")
     assert page.script("return document.querySelector('#filter-info pre').textContent") == tamis("info", GOLDEN / name, *key)
     assert check(page, "added-0\nprobe-0") == {"added-0": "yes" if told["added"] > len(ANSWERS["special"]) else "no", "probe-0": "yes" if 0 in told["false yes"] else "no"}
@@ -258,8 +258,8 @@ def test_a_golden_file_answers_as_everywhere(page, name, tmp_path):
 
 def test_keys_of_several_values_and_rules(page, tmp_path):
     (tmp_path / "pairs.csv").write_text("Ada,2026\nBob,1999\n")
-    tamis("build", "pairs.tamis", "pairs.csv", "--csv", "1,2", "--no-header", "-p", "1e-9", cwd=tmp_path)
-    tamis("create", "urls.tamis", "-n", "100", "-p", "1e-6", "--url", cwd=tmp_path)
+    tamis("build", "pairs.tamis", "pairs.csv", "-k", "csv:1,2", "--no-header", "-p", "1e-9", cwd=tmp_path)
+    tamis("create", "urls.tamis", "--capacity", "100", "-p", "1e-6", "--url", cwd=tmp_path)
     tamis("add", "urls.tamis", cwd=tmp_path, stdin=b"https://example.org/a/../b\n")
     drop(page, tmp_path / "pairs.tamis", tmp_path / "urls.tamis")
     page.wait(lambda: len(page.all("#opened-list button")) == 2, "both files")
@@ -379,7 +379,7 @@ def test_a_browser_without_webassembly_is_told(page):
 
 def test_a_page_that_was_opened_as_a_file_says_why_it_is_empty(page, site):
     page.driver.get((site.folder / "tools/filters/index.html").as_uri())
-    page.wait(lambda: "tamis page" in page.text("#waiting"), "the sentence")
+    page.wait(lambda: "tamis serve --save-page" in page.text("#waiting"), "the sentence")
     page.errors()  # of what the browser does not load from files
     page.open("calculator")
     page.settles("calculator")
@@ -413,7 +413,7 @@ def test_dropped_files_fit_and_are_accessible(page, width, language, tmp_path):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_dropped_file_is_drawn(page, width, tmp_path):
-    tamis("create", "seen.tamis", "-n", "10k", "-p", "0.001", cwd=tmp_path)
+    tamis("create", "seen.tamis", "--capacity", "10k", "-p", "0.001", cwd=tmp_path)
     tamis("add", "seen.tamis", cwd=tmp_path, stdin="\n".join(f"https://example.org/{i}" for i in range(6400)).encode())
     try:
         window(page, width, "light")
@@ -437,16 +437,16 @@ def test_the_folder_is_a_page_or_nothing(tmp_path):
         assert done.returncode == 2 and done.stdout == ""
         return done.stderr
 
-    tamis("page", "a/b", cwd=tmp_path)
+    tamis("serve", "--save-page", "a/b", cwd=tmp_path)
     files = {path: path.read_bytes() for path in (tmp_path / "a/b").rglob("*") if path.is_file()}
     assert len(files) > 20 and (tmp_path / "a/b/page/tamis.wasm") in files
     # Again, over a page that somebody has changed.
     (tmp_path / "a/b/page/app.js").write_text("old")
     (tmp_path / "a/b/index.html").unlink()
-    tamis("page", "a/b", cwd=tmp_path)
+    tamis("serve", "--save-page", "a/b", cwd=tmp_path)
     assert {path: path.read_bytes() for path in (tmp_path / "a/b").rglob("*") if path.is_file()} == files
     (tmp_path / "empty").mkdir()
-    tamis("page", "empty", cwd=tmp_path)
+    tamis("serve", "--save-page", "empty", cwd=tmp_path)
     for foreign in ["notes.txt", "page/notes.txt", "page/sub/x"]:
         path = tmp_path / "empty" / foreign
         path.parent.mkdir(exist_ok=True)

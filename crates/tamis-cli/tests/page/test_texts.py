@@ -81,7 +81,7 @@ def test_advice_is_translated(tables):
     for keys in ["1", "1000", "10M", "1e12"]:
         for given in [["-p", "0.2"], ["-p", "0.01"], ["-p", "1e-6"], ["-p", "1e-9"], ["--size", "2GiB"]]:
             for need in [[], ["--delete"], ["--grow"], ["--finished"]]:
-                done = subprocess.run([TAMIS, "plan", "-n", keys, *given, *need], capture_output=True, text=True)
+                done = subprocess.run([TAMIS, "plan", "--capacity", keys, *given, *need], capture_output=True, text=True)
                 if done.returncode == 0:
                     advice = done.stdout.partition("\n\n")[2]
                     said |= {sentence for line in advice.splitlines() for sentence in re.split(r"(?<=\.) (?=[A-Z])", re.sub(r"^Pick [a-z]+: ", "", line))}

@@ -1,4 +1,4 @@
-"""The candidates of `tamis which` and the matches of `tamis grep` in random Parquet files, against DuckDB's own answers.
+"""The candidates of `tamis grep --candidates` and the matches of `tamis grep` in random Parquet files, against DuckDB's own answers.
 
 TAMIS is the command to test, by default that of a debug build.
 """
@@ -77,7 +77,7 @@ def folder(tmp_path_factory):
         if number < 3:
             database.execute(f"COPY t TO '{folder}/{number:02}.csv' (HEADER)")
     (folder / "notes.txt").write_text("no table\n")
-    tamis("index", "-o", "ix", "-p", str(RATE), *(f"--key=parquet:{spec}" for spec in SPECS), ".", folder=folder)
+    tamis("index", "ix", "-p", str(RATE), *(f"--key=parquet:{spec}" for spec in SPECS), ".", folder=folder)
     return folder
 
 
@@ -99,11 +99,11 @@ def test_candidates_and_matches_are_those_of_duckdb(folder, spec):
     for values in asked + absent:
         key = row(values)
         expected = sorted(places.get(values, []))
-        candidates = tamis("which", "ix", f"--key=parquet:{spec}", "--", key, folder=folder)
+        candidates = tamis("grep", "--candidates", f"--key=parquet:{spec}", "-e", key, "ix", folder=folder)
         holding = {file for file, _ in expected}
         assert holding <= set(candidates), key
         others += len(set(candidates) - holding)
-        lines = tamis("grep", "-n", "ix", f"--key=parquet:{spec}", "--", key, folder=folder)
+        lines = tamis("grep", "-n", f"--key=parquet:{spec}", "-e", key, "ix", folder=folder)
         assert sorted(lines) == sorted(f"{file}:{number}:{key}" for file, number in expected)
     # Four standard errors and a bit: files without the key that were named.
     probes = (len(asked) + len(absent)) * FILES
@@ -115,12 +115,12 @@ def test_one_text_finds_a_value_in_csv_and_parquet(folder, name):
     index = f"csv-{name}"
     files = [f"{number:02}.{kind}" for number in range(3) for kind in ("csv", "parquet")]
     keys = [f"--key=csv:{name}", f"--key=parquet:{name}"]
-    tamis("index", "-o", f"../{index}", *keys, *files, folder=folder)
+    tamis("index", f"../{index}", *keys, *files, folder=folder)
     table = f"read_parquet('{folder}/0[012].parquet', filename = true)"
     sample = f"SELECT DISTINCT CAST({name} AS VARCHAR) FROM {table} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT 8"
     for (key,) in duckdb.execute(sample).fetchall():
         answers = [
-            tamis("grep", "-c", f"../{index}", f"--key={kind}:{name}", "--", key, folder=folder)
+            tamis("grep", "-c", f"--key={kind}:{name}", "-e", key, f"../{index}", folder=folder)
             for kind in ("csv", "parquet")
         ]
         assert answers[0] == [line.replace(".parquet", ".csv") for line in answers[1]], key
@@ -132,12 +132,12 @@ def test_lists_and_damage_are_told_and_never_skipped(folder, tmp_path):
     duckdb.execute(f"COPY (SELECT 7 AS id) TO '{tmp_path}/good.parquet'")
     whole = (folder / "59.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[:-100])
-    ran = subprocess.run([TAMIS, "index", "-o", "ix", "--key=parquet:id", "."], cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run([TAMIS, "index", "ix", "--key=parquet:id", "."], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 2, ran.stderr
     assert "list.parquet: Parquet error: column 'id' is a group or list" in ran.stderr
     assert "cut.parquet: Parquet error" in ran.stderr
-    assert tamis("which", "ix", "7", folder=tmp_path) == ["./cut.parquet", "./good.parquet", "./list.parquet"]
-    assert tamis("which", "ix", "8", folder=tmp_path) == ["./cut.parquet", "./list.parquet"]
+    assert tamis("grep", "--candidates", "7", "ix", folder=tmp_path) == ["./cut.parquet", "./good.parquet", "./list.parquet"]
+    assert tamis("grep", "--candidates", "8", "ix", folder=tmp_path) == ["./cut.parquet", "./list.parquet"]
 
     # Whatever a damaged file does to its reader, the run goes on and the file is not forgotten.
     choose = random.Random(3)
@@ -147,6 +147,6 @@ def test_lists_and_damage_are_told_and_never_skipped(folder, tmp_path):
             damaged[choose.randrange(4, len(damaged))] = choose.randrange(256)
         (tmp_path / f"damaged-{number}.parquet").write_bytes(damaged)
     keys = [f"--key=parquet:{spec}" for spec in SPECS]
-    ran = subprocess.run([TAMIS, "index", "-o", "ix", *keys, "."], cwd=tmp_path, capture_output=True, text=True)
+    ran = subprocess.run([TAMIS, "index", "ix", *keys, "."], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 2, ran.stderr
     assert "ix: 63 files" in ran.stderr, ran.stderr

@@ -1,5 +1,5 @@
-"""Filters in Parquet files: those that DuckDB and pyarrow write are asked by `tamis which --parquet-filters`, and those
-that `tamis bloom` adds to files are asked by DuckDB and seen by pyarrow, with the data untouched.
+"""Filters in Parquet files: those that DuckDB and pyarrow write are asked by `tamis grep --candidates`, and those
+that `tamis parquet` adds to files are asked by DuckDB and seen by pyarrow, with the data untouched.
 
 TAMIS is the command to test, by default that of a debug build.
 """
@@ -56,7 +56,7 @@ def tamis(*arguments, folder):
 
 
 def which(folder, name, key, place="."):
-    return tamis("which", "--parquet-filters", f"--key=parquet:{name}", place, "--", key, folder=folder)
+    return tamis("grep", "--candidates", f"--key=parquet:{name}", "-e", key, place, folder=folder)
 
 
 def as_bytes(key):
@@ -92,8 +92,8 @@ def folder(tmp_path_factory):
         options = f"FORMAT parquet, COMPRESSION {compression}, ROW_GROUP_SIZE 700"
         database.execute(f"COPY t TO '{folder}/plain/{name}' ({options}, WRITE_BLOOM_FILTER false)")
         database.execute(f"COPY t TO '{folder}/duck/{name}' ({options}, DICTIONARY_SIZE_LIMIT 100000)")
-        added = [f"--column={column}" for column in NAMES]
-        tamis("bloom", f"plain/{name}", *added, "-p", "0.01", "-o", f"ours/{name}", folder=folder)
+        added = [f"-kparquet:{column}" for column in NAMES]
+        tamis("parquet", f"plain/{name}", *added, "-p", "0.01", "-o", f"ours/{name}", folder=folder)
     return folder
 
 
@@ -199,7 +199,7 @@ def test_filters_of_pyarrow_are_asked(tmp_path):
         for key in keys:
             assert which(tmp_path, name, key) == ["./a.parquet"], (name, key)
         assert which(tmp_path, name, absent[name]) == [], name
-    found = json.loads(tamis("which", "--json", "--parquet-filters", "--key=parquet:i32", ".", "1998", folder=tmp_path)[0])
+    found = json.loads(tamis("grep", "--candidates", "--json", "--key=parquet:i32", "1998", ".", folder=tmp_path)[0])
     assert found["files"] == [
         {"file": "./a.parquet", "state": "asked", "row_groups": [2], "of_row_groups": 3}
     ], found
@@ -219,19 +219,19 @@ def test_what_cannot_be_asked_is_a_candidate(folder, tmp_path):
     (tmp_path / "empty.parquet").write_bytes(b"")
     (tmp_path / "secret.parquet").write_bytes(b"PARE" + whole[4:-4] + b"PARE")
     (tmp_path / "notes.txt").write_text("no table, and no candidate\n")
-    ran = run("which", "--parquet-filters", "--key=parquet:int", ".", "999999", folder=tmp_path)
+    ran = run("grep", "--candidates", "--key=parquet:int", "999999", ".", folder=tmp_path)
     named = ran.stdout.decode().split()
     assert named == [f"./{name}.parquet" for name in ("bool", "cut", "empty", "headless", "secret")], ran.stderr
     assert b"cut.parquet: " in ran.stderr and b"it may hold any value" in ran.stderr
     # What is no number can be no value of the column, but nothing proves how its writer would read it.
     assert "./good.parquet" in which(tmp_path, "int", "1e3")
     assert "./other.parquet" not in which(tmp_path, "int", "1e3")
-    missing = run("which", "--parquet-filters", "--key=parquet:int", "nowhere", "1", folder=tmp_path)
+    missing = run("grep", "--candidates", "--key=parquet:int", "1", "nowhere", folder=tmp_path)
     assert missing.returncode == 2 and b"nowhere" in missing.stderr
     for spec in ["csv:int", "word", "prefix:2:parquet:int"]:
-        ran = run("which", "--parquet-filters", f"--key={spec}", ".", "1", folder=tmp_path)
+        ran = run("grep", "--candidates", f"--key={spec}", "1", ".", folder=tmp_path)
         assert ran.returncode == 2, spec
-    assert run("which", "--parquet-filters", ".", "1", folder=tmp_path).returncode == 2
+    assert run("grep", "--candidates", "1", ".", folder=tmp_path).returncode == 2
 
     # Whatever damage does to a file, a value that is in it is found or it is an error.
     choose = random.Random(9)
@@ -241,10 +241,10 @@ def test_what_cannot_be_asked_is_a_candidate(folder, tmp_path):
             damaged[choose.randrange(len(damaged) - 3000, len(damaged))] ^= 1 << choose.randrange(8)
         (tmp_path / "good.parquet").write_bytes(damaged)
         for arguments in (
-            ["which", "--parquet-filters", "--key=parquet:int", "good.parquet", "-5000"],
+            ["grep", "--candidates", "--key=parquet:int", "-e", "-5000", "good.parquet"],
             ["info", "good.parquet"],
-            ["check", "--column=int", "good.parquet", "/dev/null"],
-            ["bloom", "good.parquet", "--column=int", "-o", "x.parquet", "--force"],
+            ["check", "--name=int", "good.parquet", "/dev/null"],
+            ["parquet", "good.parquet", "-kparquet:int", "-o", "x.parquet", "--force"],
         ):
             ran = run(*arguments, folder=tmp_path)
             assert ran.returncode in (0, 1, 2), (number, arguments, ran.stderr)
@@ -255,24 +255,24 @@ def test_bloom_says_what_it_cannot_do(folder, tmp_path):
     duckdb.sql(f"COPY (SELECT true AS flag, [1, 2] AS list, {{'a': 7}} AS s) TO '{tmp_path}/b.parquet'")
     before = sorted(os.listdir(tmp_path))
     for arguments, said in [
-        (["a.parquet", "--column=nothing", "-o", "x"], b"no column 'nothing'"),
-        (["b.parquet", "--column=flag", "-o", "x"], b"BOOLEAN"),
-        (["b.parquet", "--column=s", "-o", "x"], b"group or list"),
-        (["a.parquet", "--column=int", "-o", "b.parquet"], b"already exists"),
-        (["nothing", "--column=int", "-o", "x"], b"nothing"),
-        (["a.parquet", "-o", "x"], b"--column"),
+        (["a.parquet", "-kparquet:nothing", "-o", "x"], b"no column 'nothing'"),
+        (["b.parquet", "-kparquet:flag", "-o", "x"], b"BOOLEAN"),
+        (["b.parquet", "-kparquet:s", "-o", "x"], b"group or list"),
+        (["a.parquet", "-kparquet:int", "-o", "b.parquet"], b"already exists"),
+        (["nothing", "-kparquet:int", "-o", "x"], b"nothing"),
+        (["a.parquet", "-o", "x"], b"--key"),
     ]:
-        ran = run("bloom", *arguments, folder=tmp_path)
+        ran = run("parquet", *arguments, folder=tmp_path)
         assert ran.returncode == 2 and said in ran.stderr, ran.stderr
     assert sorted(os.listdir(tmp_path)) == before
     # The elements of a list, and a value inside a group, each have a column.
-    tamis("bloom", "b.parquet", "--column=list.list.element", "--column=s.a", "-o", "c.parquet", folder=tmp_path)
+    tamis("parquet", "b.parquet", "-kparquet:list.list.element", "-kparquet:s.a", "-o", "c.parquet", folder=tmp_path)
     assert which(tmp_path, "s.a", "7", "c.parquet") == ["c.parquet"]
     assert which(tmp_path, "s.a", "8", "c.parquet") == []
     # A file may be replaced by itself, and a second filter takes the place of the first.
-    tamis("bloom", "a.parquet", "--column=int", "-o", "a.parquet", "--force", folder=tmp_path)
+    tamis("parquet", "a.parquet", "-kparquet:int", "-o", "a.parquet", "--force", folder=tmp_path)
     first = (tmp_path / "a.parquet").stat().st_size
-    tamis("bloom", "a.parquet", "--column=int", "-p", "1e-6", "-o", "a.parquet", "--force", folder=tmp_path)
+    tamis("parquet", "a.parquet", "-kparquet:int", "-p", "1e-6", "-o", "a.parquet", "--force", folder=tmp_path)
     assert (tmp_path / "a.parquet").stat().st_size > first
     listed = json.loads("\n".join(tamis("info", "--json", "a.parquet", folder=tmp_path)))
     rates = [column["rate_now"] for column in listed["columns"] if column["column"] == "int"]
@@ -285,7 +285,7 @@ def test_the_rate_asked_for_is_the_rate_measured(tmp_path, rate):
     """Sizes are powers of two: the counts of values are such that the usual formula just fits, where it is wrong."""
     for count in [1, 30, 837, 1674, 13391, 26500]:
         pq.write_table(pa.table({"s": [f"value {i}" for i in range(count)]}), tmp_path / "a.parquet")
-        tamis("bloom", "a.parquet", "--column=s", "-p", rate, "-o", "b.parquet", "--force", folder=tmp_path)
+        tamis("parquet", "a.parquet", "-kparquet:s", "-p", rate, "-o", "b.parquet", "--force", folder=tmp_path)
         keys = "".join(f"absent {i}\n" for i in range(100_000))
         ran = subprocess.run([TAMIS, "check", "-c", "--name=s", "b.parquet"], cwd=tmp_path, input=keys, text=True,
                              capture_output=True)

@@ -10,7 +10,7 @@ fn tour(seen: &str) {
     let dir = Sandbox::new();
     dir.write("present", keys(0..5000));
     dir.write("absent", keys(5000..10_000));
-    let made = dir.ok(&format!("create {seen} -n 5000 -p 0.01"));
+    let made = dir.ok(&format!("create {seen} --capacity 5000 -p 0.01"));
     assert!(made.err.contains("blocked for 5,000 keys"), "{}", made.err);
 
     let added = dir.ok(&format!("add --new {seen} present"));
@@ -52,7 +52,7 @@ fn tour(seen: &str) {
     dir.ok(&format!("copy {seen} again.tamis"));
     assert_eq!(dir.read("copy.tamis"), dir.read("again.tamis"));
 
-    let gone = dir.ok(&format!("delete {seen}"));
+    let gone = dir.ok(&format!("drop {seen}"));
     assert_eq!(gone.err, "");
     let missing = dir.run(&format!("check {seen} present"));
     assert_eq!(missing.code, 2);
@@ -73,13 +73,13 @@ fn every_command_works_on_a_cluster() {
 fn a_password_opens_and_is_not_shown() {
     let server = Server::start_on("port", &["requirepass secret"], &["-a", "secret"]);
     let dir = Sandbox::new();
-    let refused = dir.run(&format!("create {} -n 100", at(&server, "seen")));
+    let refused = dir.run(&format!("create {} --capacity 100", at(&server, "seen")));
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("NOAUTH"), "{}", refused.err);
     let with_password = format!("redis://:secret@{}/0/seen", server.address());
-    let made = dir.ok(&format!("create {with_password} -n 100"));
+    let made = dir.ok(&format!("create {with_password} --capacity 100"));
     assert!(!made.err.contains("secret"), "{}", made.err);
-    let clash = dir.run(&format!("create {with_password} -n 100"));
+    let clash = dir.run(&format!("create {with_password} --capacity 100"));
     assert!(
         clash.err.contains("already") && !clash.err.contains("secret"),
         "{}",
@@ -92,9 +92,9 @@ fn keys_are_counted_and_removed() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let online = at(&server, "online");
-    dir.ok(&format!("create {online} -n 1000 --kind counting"));
+    dir.ok(&format!("create {online} --capacity 1000 --kind counting"));
     dir.feed(&format!("add {online}"), "ada\nada\nbob\n");
-    let counted = dir.feed(&format!("count {online}"), "ada\nbob\neve\n");
+    let counted = dir.feed(&format!("check --tally {online}"), "ada\nbob\neve\n");
     assert_eq!(counted.text(), "2\tada\n1\tbob\n0\teve\n");
     let removed = dir.feed(&format!("remove --absent {online}"), "ada\nbob\neve\n");
     assert_eq!((removed.code, removed.text()), (0, "eve\n"));
@@ -102,7 +102,7 @@ fn keys_are_counted_and_removed() {
     assert_eq!(left.text(), "ada\n");
 
     let seen = at(&server, "seen");
-    dir.ok(&format!("create {seen} -n 1000"));
+    dir.ok(&format!("create {seen} --capacity 1000"));
     let refused = dir.feed(&format!("remove {seen}"), "ada\n");
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("counting"), "{}", refused.err);
@@ -146,12 +146,12 @@ fn what_a_dead_server_has_not_confirmed_is_said() {
     let mut server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    dir.ok(&format!("create {seen} -n 1000"));
+    dir.ok(&format!("create {seen} --capacity 1000"));
     server.kill();
-    let added = dir.feed(&format!("add --retry-for 200ms {seen}"), "key\n");
+    let added = dir.feed(&format!("add {seen}?retry=200ms"), "key\n");
     assert_eq!(added.code, 2);
     assert!(added.err.contains(&server.address()), "{}", added.err);
-    let checked = dir.feed(&format!("check -v --retry-for 200ms {seen}"), "key\n");
+    let checked = dir.feed(&format!("check -v {seen}?retry=200ms"), "key\n");
     assert_eq!((checked.code, checked.text()), (2, ""));
 }
 
@@ -160,18 +160,18 @@ fn a_filter_ends_when_it_should() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    dir.ok(&format!("create --ttl 1d {seen} -n 1000"));
+    dir.ok(&format!("create --ttl 1d {seen} --capacity 1000"));
     assert!(dir.ok(&format!("info {seen}")).text().contains("ends in"));
-    dir.ok(&format!("delete --never {seen}"));
+    dir.ok(&format!("drop --never {seen}"));
     assert!(!dir.ok(&format!("info {seen}")).text().contains("ends in"));
-    dir.ok(&format!("delete --after 100ms {seen}"));
+    dir.ok(&format!("drop --after 100ms {seen}"));
     crate::servers::until(
         "all of it to end",
         std::time::Duration::from_secs(60),
         || server.cli(&["KEYS", "*"]).is_empty(),
     );
     assert_eq!(dir.run(&format!("info {seen}")).code, 2);
-    let file = dir.run("delete some.tamis");
+    let file = dir.run("drop some.tamis");
     assert!(file.err.contains("`rm`"), "{}", file.err);
 }
 
@@ -182,18 +182,20 @@ fn a_filter_takes_the_place_of_another() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    let delete = || dir.ok(&format!("delete {seen}"));
-    dir.ok(&format!("create --force {seen} -n 1000"));
+    let delete = || dir.ok(&format!("drop {seen}"));
+    dir.ok(&format!("create --force {seen} --capacity 1000"));
     delete();
-    dir.ok("create a.tamis -n 1000");
+    dir.ok("create a.tamis --capacity 1000");
     dir.ok(&format!("copy --force a.tamis {seen}"));
     delete();
     dir.ok(&format!("merge --union --force -o {seen} a.tamis a.tamis"));
     delete();
 
     let info = || dir.ok(&format!("info {seen}"));
-    dir.ok(&format!("create --kind growing --ttl 1d {seen} -n 1000"));
-    dir.ok(&format!("create --force {seen} -n 5000"));
+    dir.ok(&format!(
+        "create --kind growing --ttl 1d {seen} --capacity 1000"
+    ));
+    dir.ok(&format!("create --force {seen} --capacity 5000"));
     let text = info();
     let text = text.text();
     assert!(
@@ -201,7 +203,7 @@ fn a_filter_takes_the_place_of_another() {
         "{text}"
     );
     dir.ok(&format!(
-        "create --force --kind counting --ttl 100d {seen} -n 5000"
+        "create --force --kind counting --ttl 100d {seen} --capacity 5000"
     ));
     let text = info();
     assert!(text.text().contains("counting"), "{}", text.text());
@@ -210,7 +212,7 @@ fn a_filter_takes_the_place_of_another() {
     assert!(text.text().contains("ends in"), "{}", text.text());
 
     // What can't come takes nothing away.
-    dir.ok("create cuckoo.tamis --kind cuckoo -n 1000");
+    dir.ok("create cuckoo.tamis --kind cuckoo --capacity 1000");
     assert_eq!(
         dir.run(&format!("copy --force cuckoo.tamis {seen}")).code,
         2
@@ -251,8 +253,8 @@ fn a_filter_is_not_begun_anew_unseen() {
         "{}",
         worker.err
     );
-    assert!(worker.err.contains("tamis delete"), "{}", worker.err);
-    dir.ok(&format!("delete {seen}"));
+    assert!(worker.err.contains("tamis drop"), "{}", worker.err);
+    dir.ok(&format!("drop {seen}"));
     assert_eq!(server.cli(&["KEYS", "*"]), "");
     // Under a supervisor, what is lost is not begun anew at all.
     for place in [&seen[..], "none.tamis"] {
@@ -274,7 +276,7 @@ fn a_server_that_may_evict_is_warned_of() {
     let server = Server::start(&["maxmemory 500mb", "maxmemory-policy allkeys-lfu"]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    for command in ["create -n 1000", "info", "verify"] {
+    for command in ["create --capacity 1000", "info", "verify"] {
         let ran = dir.ok(&format!("{command} {seen}"));
         assert!(
             ran.err.contains("warning: 127.0.0.1"),
@@ -290,7 +292,7 @@ fn filters_merge_across_places() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let (monday, all) = (at(&server, "monday"), at(&server, "all"));
-    dir.ok(&format!("create {monday} -n 1000"));
+    dir.ok(&format!("create {monday} --capacity 1000"));
     dir.feed(&format!("add {monday}"), "a\nb\n");
     dir.ok(&format!("copy {monday} tuesday.tamis"));
     dir.feed("add tuesday.tamis", "c\n");
@@ -305,7 +307,7 @@ fn addresses_are_checked() {
     for (address, why) in [
         ("redis://127.0.0.1:6379", "NAME"),
         ("redis://127.0.0.1:x/seen", "127.0.0.1:***"),
-        ("redis-cluster:///seen", "redis-cluster"),
+        ("redis+cluster:///seen", "redis-cluster"),
     ] {
         let ran = dir.run(&format!("info {address}"));
         assert_eq!(ran.code, 2, "{address}");
@@ -321,12 +323,12 @@ fn filters_are_listed() {
     let servers = format!("redis://{}", server.address());
     let none = dir.run(&format!("list {servers}"));
     assert_eq!((none.code, none.text()), (1, ""));
-    dir.ok(&format!("create {servers}/seen -n 1000"));
+    dir.ok(&format!("create {servers}/seen --capacity 1000"));
     dir.feed(&format!("add {servers}/seen"), keys(0..500));
     dir.ok(&format!(
-        "create {servers}/users -n 1k --kind counting --ttl 1h"
+        "create {servers}/users --capacity 1k --kind counting --ttl 1h"
     ));
-    dir.ok(&format!("create {servers}/3/elsewhere -n 1k"));
+    dir.ok(&format!("create {servers}/3/elsewhere --capacity 1k"));
 
     let listed = dir.ok(&format!("list {servers}"));
     let rows: Vec<Vec<&str>> = (listed.text().lines())
@@ -382,24 +384,28 @@ fn what_is_left_of_filters_is_deleted() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
-    dir.ok(&format!("create {servers}/seen -n 1000"));
-    dir.ok(&format!("create {servers}/other -n 1000"));
+    dir.ok(&format!("create {servers}/seen --capacity 1000"));
+    dir.ok(&format!("create {servers}/other --capacity 1000"));
     let chunk = server.cli(&["KEYS", "seen:{*.*.*}"]);
     let witness = server.cli(&["KEYS", "seen:{witness.*}"]);
     server.cli(&["DEL", "seen", "{seen}:tamis", &witness]);
     let listed = dir.ok(&format!("list {servers}"));
-    assert!(listed.err.contains("tamis gc"), "{}", listed.err);
-    let young = dir.ok(&format!("gc --yes {servers}"));
+    assert!(
+        listed.err.contains("tamis drop --orphans"),
+        "{}",
+        listed.err
+    );
+    let young = dir.ok(&format!("drop -y --orphans {servers}"));
     assert!(young.err.contains("nothing to delete"), "{}", young.err);
     assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
 
     server.age(&chunk, 7200);
-    let asked = dir.feed(&format!("gc {servers}"), "y\n");
+    let asked = dir.feed(&format!("drop --orphans {servers}"), "y\n");
     assert_eq!(asked.code, 2, "a pipe is nobody to ask");
     assert!(asked.err.contains("--yes"), "{}", asked.err);
     assert!(asked.text().contains(&chunk), "{}", asked.text());
     assert_eq!(server.cli(&["EXISTS", &chunk]), "1");
-    let done = dir.ok(&format!("gc --yes {servers}"));
+    let done = dir.ok(&format!("drop -y --orphans {servers}"));
     assert!(done.err.contains("1 key deleted"), "{}", done.err);
     assert_eq!(server.cli(&["EXISTS", &chunk]), "0");
     dir.ok(&format!("verify --probes 100 {servers}/other"));
@@ -410,7 +416,7 @@ fn what_is_left_of_filters_is_deleted() {
 fn a_user_who_only_reads() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
-    dir.ok(&format!("create {} -n 1000", at(&server, "seen")));
+    dir.ok(&format!("create {} --capacity 1000", at(&server, "seen")));
     dir.feed(&format!("add {}", at(&server, "seen")), "ada\n");
     let rights = "on >sesame %R~seen %R~seen:* %R~{seen}:* +@read +@connection +eval_ro +info";
     let user = ["ACL", "SETUSER", "eve"]
@@ -438,7 +444,7 @@ fn the_report_counts_reconnections() {
     dir.write("urls", keys(0..20_000));
     let seen = at(&server, "seen");
     let report = |name: &str| {
-        dir.ok(&format!("dedup --filter {seen} urls --json-report {name}"));
+        dir.ok(&format!("dedup --filter {seen} urls --report {name}"));
         let text = String::from_utf8(dir.read(name)).unwrap();
         serde_json::from_str::<serde_json::Value>(&text).unwrap()
     };
@@ -447,7 +453,7 @@ fn the_report_counts_reconnections() {
     for quiet in ["reconnects", "retries", "ambiguous_keys"] {
         assert_eq!(calm["redis"][quiet], 0, "{calm}");
     }
-    dir.ok("dedup urls --json-report local --force -o out");
+    dir.ok("dedup urls --report local --force -o out");
     let local = String::from_utf8(dir.read("local")).unwrap();
     let local: serde_json::Value = serde_json::from_str(&local).unwrap();
     assert!(local["redis"].is_null());
@@ -492,7 +498,7 @@ mod redisson {
         let hex: String = sample().iter().map(|byte| format!("{byte:02x}")).collect();
         server.cli(&["EVAL", from_hex, "1", "users", &hex]);
 
-        let check = format!("check --format redisson --keys utf8 {users}");
+        let check = format!("check --format redisson --key-type utf8 {users}");
         assert_eq!(dir.ok(&format!("{check} present")).text(), keys(0..500));
         let wrong = dir.run(&format!("{check} -c absent"));
         let wrong: u32 = wrong.text().trim().parse().unwrap();
@@ -522,7 +528,7 @@ mod redisson {
         // The codec must be named, the format too.
         fails(
             &dir.run(&format!("check --format redisson {users} present")),
-            &["codec", "--keys utf8", "StringCodec", "Kryo5"],
+            &["codec", "--key-type utf8", "StringCodec", "Kryo5"],
         );
         fails(
             &dir.run(&format!("check --format guava {users} present")),
@@ -532,7 +538,7 @@ mod redisson {
         let nothing = at(&server, "nothing");
         fails(
             &dir.run(&format!(
-                "check --format redisson --keys utf8 {nothing} present"
+                "check --format redisson --key-type utf8 {nothing} present"
             )),
             &["nothing", "tamis create"],
         );
@@ -565,10 +571,10 @@ mod redisson {
     fn made_here(users: &str, string: impl Fn() -> Vec<u8>) {
         let dir = Sandbox::new();
         dir.write("keys", keys(0..500));
-        let create = format!("create --format redisson -n 1000 -p 0.01 {users}");
+        let create = format!("create --format redisson --capacity 1000 -p 0.01 {users}");
         let made = dir.ok(&create);
         assert!(made.err.contains("9,585 bits, 7 hashes"), "{}", made.err);
-        let add = format!("add --new --format redisson --keys utf8 {users} keys");
+        let add = format!("add --new --format redisson --key-type utf8 {users} keys");
         let added = dir.ok(&add);
         assert!(added.text().lines().count() >= 495, "{}", added.err);
         // The server has the bytes up to the last bit that was set, the sample all.
@@ -576,7 +582,7 @@ mod redisson {
         bits.resize(sample().len(), 0);
         assert!(bits == sample(), "other bits than Redisson's");
         assert_eq!(dir.ok(&add).text(), "", "nothing is new a second time");
-        let check = format!("check --format redisson --keys utf8 {users} keys");
+        let check = format!("check --format redisson --key-type utf8 {users} keys");
         assert_eq!(dir.ok(&check).text(), keys(0..500));
 
         fails(&dir.run(&create), &["--force replaces it"]);
@@ -592,11 +598,11 @@ mod redisson {
         let users = at(&server, "users");
         server.cli(&["SET", "users", "somebody's"]);
         for force in ["", "--force"] {
-            let create = format!("create --format redisson -n 1000 {users} {force}");
+            let create = format!("create --format redisson --capacity 1000 {users} {force}");
             fails(&dir.run(&create), &["users", "it is something else"]);
         }
         assert_eq!(server.cli(&["GET", "users"]), "somebody's");
-        let flags = "--format redisson --keys utf8";
+        let flags = "--format redisson --key-type utf8";
         server.cli(&["DEL", "users"]);
         for (size, hashes, said) in [
             ("x", "7", "expected a number"),
@@ -619,10 +625,10 @@ mod redisson {
             &["hashIterations"],
         );
         for line in [
-            format!("create --format redisson -n 10000M -p 1e-9 {users}2"),
-            format!("create --format dcso -n 10 {users}2"),
-            format!("create --format redisson --kind growing -n 10 {users}2"),
-            format!("add {flags} --wait-replicas 1 {users}"),
+            format!("create --format redisson --capacity 10000M -p 1e-9 {users}2"),
+            format!("create --format dcso --capacity 10 {users}2"),
+            format!("create --format redisson --kind growing --capacity 10 {users}2"),
+            format!("add {flags} {users}?replicas=1"),
             format!("verify --format redisson {users}"),
             format!("copy --format redisson {users} x"),
             format!("remove {flags} {users}"),
@@ -639,8 +645,8 @@ mod redisson {
         let server = Server::start(&[]);
         let users = at(&server, "users");
         let dir = Sandbox::new();
-        dir.ok(&format!("create --format redisson -n 1000 {users}"));
-        let line = format!("add --format redisson --keys utf8 -j 1 {users} -");
+        dir.ok(&format!("create --format redisson --capacity 1000 {users}"));
+        let line = format!("add --format redisson --key-type utf8 -j 1 {users} -");
         let mut child = dir
             .command(&line)
             .stdin(std::process::Stdio::piped())
@@ -656,7 +662,9 @@ mod redisson {
         crate::servers::until("the first keys are added", patience, || {
             server.cli(&["STRLEN", "users"]) != "0"
         });
-        dir.ok(&format!("create --force --format redisson -n 5000 {users}"));
+        dir.ok(&format!(
+            "create --force --format redisson --capacity 5000 {users}"
+        ));
         // It may end before it has read all.
         let _ = stdin.write_all(keys(60_000..120_000).as_bytes());
         drop(stdin);

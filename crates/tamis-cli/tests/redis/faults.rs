@@ -16,7 +16,7 @@ fn the_records_node_comes_back_empty() {
     let mut cluster = Cluster::start(&["cluster-replica-no-failover yes"]);
     let dir = Sandbox::new();
     let seen = cluster.location("seen");
-    dir.ok(&format!("create {seen} -n 20M"));
+    dir.ok(&format!("create {seen} --capacity 20M"));
     let worker = |dir: &Sandbox| dir.feed(&format!("dedup --filter {seen}"), keys(0..20_000));
     assert_eq!(worker(&dir).code, 0);
     let home = cluster.owner(cluster.slot_of("seen")).port;
@@ -35,7 +35,7 @@ fn the_records_node_comes_back_empty() {
         "{}",
         listed.text()
     );
-    dir.ok(&format!("delete {seen}"));
+    dir.ok(&format!("drop {seen}"));
     assert_eq!(cluster.keys("seen:").len(), 0);
     assert_eq!(worker(&dir).text(), keys(0..20_000));
 }
@@ -47,11 +47,11 @@ fn a_server_comes_back_with_older_data() {
     let mut server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    dir.ok(&format!("create {seen} -n 1M"));
+    dir.ok(&format!("create {seen} --capacity 1M"));
     dir.feed(&format!("dedup --filter {seen}"), keys(0..10_000));
     server.cli(&["SAVE"]);
     let mut worker = dir
-        .command(&format!("dedup --retry-for 60s --filter {seen}"))
+        .command(&format!("dedup --filter {seen}?retry=60s"))
         .stdin(Stdio::piped())
         .stdout(File::create(dir.path("printed")).unwrap())
         .stderr(Stdio::piped())
@@ -95,11 +95,11 @@ fn a_full_server() {
     let server = Server::start(&["maxmemory 30mb"]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    let full = dir.run(&format!("create {seen} -n 100M"));
+    let full = dir.run(&format!("create {seen} --capacity 100M"));
     assert_eq!(full.code, 2);
     assert!(full.err.contains("no room"), "{}", full.err);
     assert_eq!(server.cli(&["KEYS", "*"]), "");
-    dir.ok(&format!("create {seen} -n 10k"));
+    dir.ok(&format!("create {seen} --capacity 10k"));
     let mut junk = 0;
     while server
         .try_cli(&["SETRANGE", &format!("junk{junk}"), "100000", "x"])
@@ -107,7 +107,7 @@ fn a_full_server() {
     {
         junk += 1;
     }
-    dir.ok(&format!("delete {seen}"));
+    dir.ok(&format!("drop {seen}"));
     assert_eq!(server.cli(&["KEYS", "*seen*"]), "");
     // What is no filter is not replaced, and no hint says so.
     for junk in 0..10 {
@@ -115,7 +115,10 @@ fn a_full_server() {
     }
     server.cli(&["LPUSH", "list", "x"]);
     for force in ["", "--force"] {
-        let taken = dir.run(&format!("create {} -n 1k {force}", at(&server, "list")));
+        let taken = dir.run(&format!(
+            "create {} --capacity 1k {force}",
+            at(&server, "list")
+        ));
         assert_eq!(taken.code, 2);
         assert!(!taken.err.contains("--force"), "{}", taken.err);
     }
@@ -127,7 +130,7 @@ fn an_overfull_filter() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
-    dir.ok(&format!("create {servers}/small -n 1000"));
+    dir.ok(&format!("create {servers}/small --capacity 1000"));
     let added = dir.feed(&format!("add {servers}/small"), keys(0..900));
     assert!(!added.err.contains("made for"), "{}", added.err);
     let added = dir.feed(&format!("add {servers}/small"), keys(0..100_000));
@@ -206,7 +209,7 @@ fn a_broken_filter_among_others() {
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
     for name in ["broken", "cut", "sound"] {
-        dir.ok(&format!("create {servers}/{name} -n 1000"));
+        dir.ok(&format!("create {servers}/{name} --capacity 1000"));
     }
     let chunk = server.cli(&["KEYS", "broken:{*.*.*}"]);
     server.cli(&["DEL", &chunk]);
@@ -237,17 +240,17 @@ fn a_broken_filter_among_others() {
     assert_eq!(listed.code, 1);
     let sound = "tamis_filter_state{filter=\"sound\",state=\"whole\"} 1";
     assert!(listed.text().lines().any(|line| line == sound));
-    let collected = dir.run(&format!("gc --yes {servers}"));
+    let collected = dir.run(&format!("drop -y --orphans {servers}"));
     assert_eq!(collected.code, 1, "{}", collected.err);
     assert!(collected.err.contains("1 key deleted"), "{}", collected.err);
 
     // What the hints say works.
-    let again = dir.run(&format!("create {servers}/cut -n 1000"));
+    let again = dir.run(&format!("create {servers}/cut --capacity 1000"));
     assert!(again.err.contains("--force replaces it"), "{}", again.err);
-    dir.ok(&format!("create --force {servers}/cut -n 1000"));
+    dir.ok(&format!("create --force {servers}/cut --capacity 1000"));
     server.cli(&["EVAL", cut, "1", "cut"]);
-    dir.ok(&format!("delete {servers}/cut"));
-    dir.ok(&format!("delete {servers}/broken"));
+    dir.ok(&format!("drop {servers}/cut"));
+    dir.ok(&format!("drop {servers}/broken"));
     dir.ok(&format!("list {servers}"));
 }
 
@@ -296,7 +299,7 @@ fn metrics_of_odd_names() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
-    dir.ok(&format!("create {servers}/plain -n 1000"));
+    dir.ok(&format!("create {servers}/plain --capacity 1000"));
     let odd = [
         "back\\slash",
         "quo\"te",
@@ -356,7 +359,7 @@ fn a_number_is_the_database() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
-    for line in ["create -n 10", "info", "delete", "check", "verify"] {
+    for line in ["create --capacity 10", "info", "delete", "check", "verify"] {
         let ran = dir.run(&format!("{line} {servers}/3"));
         assert_eq!(ran.code, 2, "{line}");
         assert!(
@@ -365,11 +368,11 @@ fn a_number_is_the_database() {
             ran.err
         );
     }
-    dir.ok(&format!("create -n 10 {servers}/3/seen"));
+    dir.ok(&format!("create --capacity 10 {servers}/3/seen"));
     let listed = dir.ok(&format!("list {servers}/3"));
     assert!(listed.text().contains("seen"), "{}", listed.text());
     assert_eq!(dir.run(&format!("list {servers}")).code, 1);
-    dir.ok(&format!("create -n 10 {servers}/0/3"));
+    dir.ok(&format!("create --capacity 10 {servers}/0/3"));
     let shown = dir.ok(&format!("info {servers}/0/3"));
     assert!(
         shown.text().contains("capacity       10 keys"),

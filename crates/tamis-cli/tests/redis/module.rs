@@ -21,7 +21,7 @@ fn every_command_works_on_a_bloom_filter() {
     let dir = Sandbox::new();
     dir.write("present", keys(0..20_000));
     dir.write("absent", keys(50_000..60_000));
-    let made = dir.ok(&format!("create {seen} -n 100 -p 0.01 --module"));
+    let made = dir.ok(&format!("create {seen} --capacity 100 -p 0.01 --module"));
     assert!(made.err.contains("growing for 100 keys"), "{}", made.err);
     let added = dir.ok(&format!("add --new {seen} present"));
     assert!(added.text().lines().count() > 19_800, "{}", added.err);
@@ -70,19 +70,19 @@ fn every_command_works_on_a_bloom_filter() {
     assert!(clash.err.contains("--force replaces it"), "{}", clash.err);
 
     // What is in the module stays there.
-    dir.ok(&format!("create {back} -n 100 --force"));
+    dir.ok(&format!("create {back} --capacity 100 --force"));
     let info = dir.ok(&format!("info {back}"));
     assert!(info.text().contains("tamis layout"), "{}", info.text());
-    dir.ok(&format!("delete --after 1h {back}"));
-    dir.ok(&format!("delete {back}"));
+    dir.ok(&format!("drop --after 1h {back}"));
+    dir.ok(&format!("drop {back}"));
 
     // What it can't do, it says.
     for (line, text) in [
         (format!("remove {seen} present"), "CF.*"),
-        (format!("count {seen} present"), "CF.*"),
+        (format!("check --tally {seen} present"), "CF.*"),
         (format!("add --url {seen} present"), "you asked for --url"),
         (
-            format!("create {seen} -n 5 --module --kind blocked --force"),
+            format!("create {seen} --capacity 5 --module --kind blocked --force"),
             "growing or a cuckoo",
         ),
         (
@@ -94,7 +94,7 @@ fn every_command_works_on_a_bloom_filter() {
             "--at is for windows",
         ),
         (
-            "create x.tamis -n 5 --module".into(),
+            "create x.tamis --capacity 5 --module".into(),
             "--module is for a filter in Redis",
         ),
         (
@@ -131,15 +131,17 @@ fn windows_forget_by_the_times_of_records() {
     dir.write("rows.csv", &rows);
     for (window, name) in [
         ("--within 1d", "first"),
-        ("--quiet 36h --generations 5", "last"),
+        ("--within 36h --renew --generations 5", "last"),
     ] {
         let local = format!("{name}.tamis");
-        dir.ok(&format!("create {local} {window} -n 1k -p 1e-6"));
-        let options = "--csv id --time csv:at --json-report report";
+        dir.ok(&format!("create {local} {window} --capacity 1k -p 1e-6"));
+        let options = "-k csv:id --time csv:at --report report";
         let here = dir.ok(&format!("dedup {options} --filter {local} rows.csv"));
         for claim in ["before", "after"] {
             let there = &at(&server, &format!("{name}-{claim}"));
-            let made = dir.ok(&format!("create {there} {window} -n 1k -p 1e-6 --module"));
+            let made = dir.ok(&format!(
+                "create {there} {window} --capacity 1k -p 1e-6 --module"
+            ));
             assert!(made.err.contains("window for 1,000 keys"), "{}", made.err);
             let ran = dir.ok(&format!(
                 "dedup {options} {window} --filter {there} --claim {claim} rows.csv"
@@ -156,12 +158,12 @@ fn windows_forget_by_the_times_of_records() {
                 "--time csv:at",
             ] {
                 let check = |filter: &str| {
-                    dir.run(&format!("check --csv id {ask} {filter} rows.csv"))
+                    dir.run(&format!("check -k csv:id {ask} {filter} rows.csv"))
                         .out
                 };
                 assert_eq!(check(there), check(&local), "{window} {claim} {ask}");
             }
-            let now = dir.run(&format!("check --csv id {there} rows.csv"));
+            let now = dir.run(&format!("check -k csv:id {there} rows.csv"));
             assert!(now.err.contains("by now all are forgotten"), "{}", now.err);
             let info = dir.ok(&format!("info --json {there}"));
             let info: serde_json::Value = serde_json::from_str(info.text()).unwrap();
@@ -175,7 +177,7 @@ fn windows_forget_by_the_times_of_records() {
     }
     // By the server's clock.
     let hour = &at(&server, "hour");
-    dir.ok(&format!("create {hour} --within 1h -n 1k --module"));
+    dir.ok(&format!("create {hour} --within 1h --capacity 1k --module"));
     dir.write("keys", keys(0..500));
     let added = dir.ok(&format!("add {hour} keys"));
     assert!(added.err.contains("500 keys read"), "{}", added.err);
@@ -191,7 +193,7 @@ fn keys_are_counted_and_removed() {
     let dir = Sandbox::new();
     dir.write("keys", keys(0..1_000));
     dir.ok(&format!(
-        "create {online} -n 3000 -p 0.0001 --kind cuckoo --module"
+        "create {online} --capacity 3000 -p 0.0001 --kind cuckoo --module"
     ));
     let added = dir.ok(&format!("add {online} keys"));
     assert!(added.err.contains("1,000 keys read, "), "{}", added.err);
@@ -201,7 +203,7 @@ fn keys_are_counted_and_removed() {
         "{}",
         again.err
     );
-    let counted = dir.ok(&format!("count {online} keys"));
+    let counted = dir.ok(&format!("check --tally {online} keys"));
     assert!(
         counted
             .text()
@@ -209,7 +211,7 @@ fn keys_are_counted_and_removed() {
             .all(|line| line.starts_with("2\tkey"))
     );
     dir.ok(&format!("copy {online} online.tamis"));
-    let counted_there = dir.ok("count online.tamis keys");
+    let counted_there = dir.ok("check --tally online.tamis keys");
     assert_eq!(counted_there.text(), counted.text());
     let back = at(&server, "back");
     dir.ok(&format!("copy online.tamis {back} --module"));
@@ -233,7 +235,7 @@ fn workers_divide_the_records_among_them() {
     for kind in ["growing", "cuckoo"] {
         let seen = at(&server, kind);
         dir.ok(&format!(
-            "create {seen} -n 100 -p 1e-6 --kind {kind} --module"
+            "create {seen} --capacity 100 -p 1e-6 --kind {kind} --module"
         ));
         let workers: Vec<_> = (0..3)
             .map(|i| {
@@ -315,7 +317,7 @@ fn a_plan_for_redis_is_what_the_server_takes() {
         (30_000, "1e-5"),
         (300_000, "0.3"),
     ] {
-        let printed = dir.ok(&format!("plan -n {n} -p {rate} --redis --json"));
+        let printed = dir.ok(&format!("plan --capacity {n} -p {rate} --redis --json"));
         let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
         let rows = rows.as_array().unwrap();
         assert_eq!(rows.len(), 7);
@@ -339,7 +341,7 @@ fn a_plan_for_redis_is_what_the_server_takes() {
                 // Its string is as long as the last bit that was set.
                 dir.write("keys", keys(0..n));
                 dir.ok(&format!(
-                    "add --format redisson --keys utf8 {} keys",
+                    "add --format redisson --key-type utf8 {} keys",
                     at(server, "seen")
                 ));
             }

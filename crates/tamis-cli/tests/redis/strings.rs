@@ -29,7 +29,7 @@ fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
     for keys in [Keys::Kryo5, Keys::Json, Keys::Utf8] {
         let name = keys.name();
         let users = at(&server, name);
-        dir.ok(&format!("create --format redisson -n 1000 {users}"));
+        dir.ok(&format!("create --format redisson --capacity 1000 {users}"));
         let shape = RedissonShape::for_keys(1000, 0.01).unwrap();
         for word in WORDS.lines() {
             let key = keys.encode(word.as_bytes()).unwrap();
@@ -40,14 +40,14 @@ fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
             fails(&hinted, &["this is a redisson filter", "--format redisson"]);
         }
         for other in ["utf8", "kryo5", "json"] {
-            let line = format!("check --format redisson --keys {other} {users}");
+            let line = format!("check --format redisson --key-type {other} {users}");
             let found = dir.feed(&line, WORDS);
             let expected = if other == name { WORDS } else { "" };
             assert_eq!(found.text(), expected, "{name} by {other}: {}", found.err);
         }
         fails(
             &dir.feed(
-                &format!("check --format redisson --keys python-pickle {users}"),
+                &format!("check --format redisson --key-type python-pickle {users}"),
                 WORDS,
             ),
             &["python-pickle", "kryo5"],
@@ -63,16 +63,21 @@ fn strings_of_setbit_are_asked_and_copied() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     for (name, hash, options, keys) in [
-        ("a", "guava", "--hashes 7 --bits 9585", "--keys utf8"),
-        ("b", "guava32", "--hashes 7 --bits 9585", "--keys utf8"),
-        ("c", "java-seeds:5,7,11,13,31,37,61", "--bits 65536", ""),
-        ("d", "java-spread:1,6,16,38", "--bits 4096", "--keys utf16"),
+        ("a", "guava", "hashes=7,bits=9585", "--key-type utf8"),
+        ("b", "guava32", "hashes=7,bits=9585", "--key-type utf8"),
+        ("c", "java-seeds:5,7,11,13,31,37,61", "bits=65536", ""),
+        (
+            "d",
+            "java-spread:1,6,16,38",
+            "bits=4096",
+            "--key-type utf16",
+        ),
     ] {
-        let hashes = options.starts_with("--hashes").then_some(7);
-        let size = options.split(' ').next_back().unwrap().parse().unwrap();
+        let hashes = options.starts_with("hashes").then_some(7);
+        let size = options.split('=').next_back().unwrap().parse().unwrap();
         let parsed: BitmapHash = hash.parse().unwrap();
         let shape = BitmapShape::new(parsed, hashes, size).unwrap();
-        let encoding = if keys == "--keys utf8" {
+        let encoding = if keys == "--key-type utf8" {
             Keys::Utf8
         } else {
             Keys::Utf16
@@ -85,7 +90,7 @@ fn strings_of_setbit_are_asked_and_copied() {
         dir.ok(&format!("copy --format bitmap {string} {name}.bits"));
         assert_eq!(dir.read(&format!("{name}.bits")), server.get(name));
         for place in [string, format!("{name}.bits")] {
-            let line = format!("check --format bitmap --hash {hash} {options} {keys} {place}");
+            let line = format!("check --format bitmap,hash={hash},{options} {keys} {place}");
             let asked = dir.feed(&line, format!("{WORDS}surely not\nnor this\n"));
             assert_eq!(asked.text(), WORDS, "{line}: {}", asked.err);
         }
@@ -100,57 +105,54 @@ fn strings_of_setbit_say_nothing_of_themselves() {
     server.cli(&["SETBIT", "a", "7", "1"]);
     server.cli(&["HSET", "h", "f", "v"]);
     let a = at(&server, "a");
-    let guava = "--hash guava --hashes 7 --bits 9585 --keys utf8";
+    let guava = ",hash=guava,hashes=7,bits=9585 --key-type utf8";
     for (line, said) in [
-        (format!("check --format bitmap {a}"), "--hash guava"),
+        (format!("check --format bitmap {a}"), "hash=guava"),
+        (format!("check --format bitmap,hash=guava {a}"), "bits=M"),
         (
-            format!("check --format bitmap --hash guava {a}"),
-            "--bits M",
-        ),
-        (
-            format!("check --format bitmap --hash guava --bits 100 {a}"),
+            format!("check --format bitmap,hash=guava,bits=100 {a}"),
             "hashes: expected",
         ),
         (
-            format!("check --format bitmap --hash djb --bits 9 {a}"),
-            "pybloomfilter",
+            format!("check --format bitmap,hash=djb,bits=9 {a}"),
+            "hash=djb",
         ),
         (
-            format!("check --format bitmap --hash guava --hashes 7 --bits 9585 {a}"),
-            "--keys",
+            format!("check --format bitmap,hash=guava,hashes=7,bits=9585 {a}"),
+            "--key-type",
         ),
         (
-            format!("check --format bitmap --hash java-spread:1 --bits 64 --keys utf8 {a}"),
+            format!("check --format bitmap,hash=java-spread:1,bits=64 --key-type utf8 {a}"),
             "utf16",
         ),
         // Java hashes a number otherwise than its digits.
         (
-            format!("check --format bitmap --hash java-spread:1 --bits 64 {a}"),
+            format!("check --format bitmap,hash=java-spread:1,bits=64 {a}"),
             "int32",
         ),
         (
-            format!("check --format bitmap --hash java-seeds:5 --bits 64 --keys int32 {a}"),
+            format!("check --format bitmap,hash=java-seeds:5,bits=64 --key-type int32 {a}"),
             "utf16",
         ),
         (
-            format!("check --format bitmap {guava} {}", at(&server, "nothing")),
+            format!("check --format bitmap{guava} {}", at(&server, "nothing")),
             "nothing",
         ),
         (
-            format!("check --format bitmap {guava} {}", at(&server, "h")),
+            format!("check --format bitmap{guava} {}", at(&server, "h")),
             "expected a string",
         ),
         (format!("info --format bitmap {a}"), "only redisson's"),
         (format!("copy --format bitmap {a} x.tamis"), "bitmap"),
         (format!("copy --format bitmap {a} {a}2"), "redis-cli"),
-        (format!("check --hash guava {a}"), "--hash is for other"),
+        (format!("check --format guava,hash=x {a}"), "no parameters"),
     ] {
         let ran = dir.feed(&line, "x\n");
         fails(&ran, &[said]);
     }
     // "polygenelubricants" has the least int for its hashCode.
     let line =
-        format!("check --format bitmap --hash java-spread:1,6 --bits 536870912 --keys utf16 {a}");
+        format!("check --format bitmap,hash=java-spread:1,6,bits=536870912 --key-type utf16 {a}");
     let asked = dir.feed(&line, "polygenelubricants\nkey0\n");
     assert_eq!((asked.code, asked.text()), (1, ""), "{}", asked.err);
     assert!(asked.err.contains("SETBIT refuses"), "{}", asked.err);
@@ -173,7 +175,7 @@ fn a_long_string_is_copied_in_pieces() {
     assert!(dir.read("copy.bits") == server.get("long"));
     // Again, over the earlier copy.
     dir.ok(&format!("copy --format bitmap {long} copy.bits --force"));
-    let line = format!("check --format bitmap --hash guava --hashes 5 --bits {bits} --keys utf8");
+    let line = format!("check --format bitmap,hash=guava,hashes=5,bits={bits} --key-type utf8");
     for place in ["copy.bits", &long] {
         assert_eq!(dir.feed(&format!("{line} {place}"), WORDS).text(), WORDS);
     }
@@ -210,19 +212,19 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
             set(&server, "high", &[at as u64 * 8 + bit]);
         }
     }
-    let hash = format!("--format bitmap --hash java-spread:1,2,3 --bits {size} --keys int32");
+    let hash = format!("--format bitmap,hash=java-spread:1,2,3,bits={size}");
     let (low, high) = (at(&server, "low"), at(&server, "high"));
     for (place, order, found) in [
-        ("low.bits", "--bit-order low-first", true),
-        (&low, "--bit-order low-first", true),
-        ("high.bits", "--bit-order high-first", true),
+        ("low.bits", ",order=low-first", true),
+        (&low, ",order=low-first", true),
+        ("high.bits", ",order=high-first", true),
         ("high.bits", "", true),
         (&high, "", true),
         ("low.bits", "", false),
         (&low, "", false),
     ] {
         let asked = dir.feed(
-            &format!("check {hash} {order} {place}"),
+            &format!("check {hash}{order} --key-type int32 {place}"),
             format!("{numbers}8\n99\n"),
         );
         assert_eq!(
@@ -233,9 +235,9 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
             asked.err
         );
     }
-    dir.ok("create f.tamis -n 10");
+    dir.ok("create f.tamis --capacity 10");
     fails(
-        &dir.feed("check --bit-order low-first f.tamis", "x\n"),
-        &["--bit-order"],
+        &dir.feed("check --format guava,order=low-first f.tamis", "x\n"),
+        &["no parameters"],
     );
 }

@@ -50,7 +50,7 @@ fn as_a_file(place: impl Fn(&str) -> String) {
             format!("key,at\n{}\n", part.join("\n")),
         );
     }
-    for window in ["--within 1h", "--quiet 1h"] {
+    for window in ["--within 1h", "--within 1h --renew"] {
         let mut printed = Vec::new();
         let name = window.trim_start_matches("--").replace(' ', "-");
         let (before, after) = (
@@ -66,7 +66,7 @@ fn as_a_file(place: impl Fn(&str) -> String) {
             let mut text = String::new();
             for part in 0..3 {
                 let line = format!(
-                    "dedup {window} -n 10k --csv key --time csv:at --filter {filter} {claim} part{part}"
+                    "dedup {window} --capacity 10k -k csv:key --time csv:at --filter {filter} {claim} part{part}"
                 );
                 text += dir.ok(&line).text();
             }
@@ -106,7 +106,7 @@ fn as_a_file(place: impl Fn(&str) -> String) {
             "layouts differ",
         );
         for filter in [&before, &after] {
-            dir.ok(&format!("delete {filter}"));
+            dir.ok(&format!("drop {filter}"));
         }
     }
 }
@@ -157,8 +157,10 @@ pub(crate) fn records_before_the_first_time_wait_for_it(place: impl Fn(&str) -> 
     dir.write("keys", "a\nb\nc\nd\n");
     for by in ["dedup --claim after", "dedup --claim before", "add"] {
         let seen = &place(&by.replace(' ', ""));
-        dir.ok(&format!("create {seen} --within 24h -n 1k -p 1e-6 {how}"));
-        let keys = "--csv 1 --no-header --time csv:2";
+        dir.ok(&format!(
+            "create {seen} --within 24h --capacity 1k -p 1e-6 {how}"
+        ));
+        let keys = "-k csv:1 --no-header --time csv:2";
         let line = match by {
             "add" => format!("add --new {keys} {seen}"),
             _ => format!("{by} {keys} --filter {seen}"),
@@ -173,7 +175,9 @@ pub(crate) fn records_before_the_first_time_wait_for_it(place: impl Fn(&str) -> 
         assert_eq!(found.text(), "4\n", "{by}");
         // Without any time, the clock decides, at the end.
         let none = &place(&format!("none{}", by.replace(' ', "")));
-        dir.ok(&format!("create {none} --within 24h -n 1k -p 1e-6 {how}"));
+        dir.ok(&format!(
+            "create {none} --within 24h --capacity 1k -p 1e-6 {how}"
+        ));
         let ran = in_two_steps(&dir, &line.replace(seen, none), first, "a,\n");
         assert_eq!(ran.text(), "a,\nb,2099-01-01\n", "{by}: {}", ran.err);
         assert_eq!(dir.ok(&format!("check -c {none} keys")).text(), "2\n");
@@ -196,10 +200,10 @@ fn records_without_a_time_are_as_late_as_the_one_before() {
     for claim in ["after", "before"] {
         let seen = at(&server, claim);
         dir.ok(&format!(
-            "create {seen} --within 1000s --generations 1 -n 1k -p 1e-6"
+            "create {seen} --within 1000s --generations 1 --capacity 1k -p 1e-6"
         ));
         let line = format!(
-            "dedup --claim {claim} --csv 1 --no-header --time csv:2 --time-format %s --filter {seen}"
+            "dedup --claim {claim} -k csv:1 --no-header --time csv:2 --time-format %s --filter {seen}"
         );
         let ran = in_two_steps(&dir, &line, first, then);
         assert_eq!(
@@ -219,9 +223,9 @@ fn records_without_a_time_are_claimed_by_one_worker() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = at(&server, "seen");
-    dir.ok(&format!("create {seen} --within 24h -n 1k -p 1e-6"));
+    dir.ok(&format!("create {seen} --within 24h --capacity 1k -p 1e-6"));
     dir.write("b.csv", "a,\nb,\n");
-    let line = format!("dedup --claim before --csv 1 --no-header --time csv:2 --filter {seen}");
+    let line = format!("dedup --claim before -k csv:1 --no-header --time csv:2 --filter {seen}");
     let mut command = dir.command(&line);
     command
         .stdin(Stdio::piped())
@@ -244,7 +248,9 @@ fn a_window_for_many_workers() {
     let seen = at(&server, "events");
     let dir = Sandbox::new();
     dir.write("list", keys(0..3_000));
-    dir.ok(&format!("create {seen} --within 1h -n 100k -p 1e-7"));
+    dir.ok(&format!(
+        "create {seen} --within 1h --capacity 100k -p 1e-7"
+    ));
     let workers: Vec<_> = (0..4)
         .map(|_| {
             let line = format!("dedup --must-exist --claim before --filter {seen} list");
@@ -283,7 +289,7 @@ fn what_is_refused_of_a_window() {
         &dir.run(&format!("create {seen} --last 1000")),
         "number of keys",
     );
-    dir.ok(&format!("create {seen} -n 1000"));
+    dir.ok(&format!("create {seen} --capacity 1000"));
     fails(
         &dir.run(&format!("dedup --within 1h --filter {seen} list")),
         "forgets nothing",
@@ -301,7 +307,7 @@ fn what_is_refused_of_a_window() {
         "--at is for windows",
     );
     let window = at(&server, "window");
-    dir.ok(&format!("create {window} --within 1h -n 1000"));
+    dir.ok(&format!("create {window} --within 1h --capacity 1000"));
     fails(
         &dir.run(&format!("explain {window} a")),
         "a window in Redis can't be explained; `tamis check` asks it",
@@ -312,7 +318,7 @@ fn what_is_refused_of_a_window() {
     );
     // What is odd about times is counted, and nothing is lost.
     let line = format!(
-        "dedup --no-header --csv 1 --time csv:2 --json-report report --filter {window} --claim before list"
+        "dedup --no-header -k csv:1 --time csv:2 --report report --filter {window} --claim before list"
     );
     let ran = dir.ok(&line);
     assert_eq!(ran.text().lines().count(), 5, "{}", ran.text());
@@ -345,11 +351,13 @@ fn a_peak_in_a_window() {
     dir.write("now", keys(0..20_000));
     for keys in [20_000, 2_500] {
         let (timed, now) = (at(&server, "timed"), at(&server, "now"));
-        for (filter, rest) in [(&timed, "--csv key --time csv:at timed"), (&now, "now")] {
-            dir.ok(&format!("create {filter} --within 24h -n {keys} -p 1e-6"));
+        for (filter, rest) in [(&timed, "-k csv:key --time csv:at timed"), (&now, "now")] {
+            dir.ok(&format!(
+                "create {filter} --within 24h --capacity {keys} -p 1e-6"
+            ));
             let line = format!("dedup --claim before --count --filter {filter} {rest}");
             assert_eq!(dir.ok(&line).text(), "20000\n", "{line}");
-            dir.ok(&format!("delete {filter}"));
+            dir.ok(&format!("drop {filter}"));
         }
     }
 }

@@ -33,7 +33,7 @@ fn killed_workers(claim: &str) -> (HashMap<String, u32>, u32) {
     let dir = Sandbox::new();
     dir.write("in", records().join("\n"));
     let seen = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {seen} -n 100k -p 1e-9"));
+    dir.ok(&format!("create {seen} --capacity 100k -p 1e-9"));
     let line = format!("dedup in --claim {claim} --filter {seen}");
     let written = |i: usize| {
         let metadata = std::fs::metadata(dir.path(&format!("out.{i}")));
@@ -143,12 +143,12 @@ fn a_counting_filter_gets_a_key_once() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {seen} --kind counting -n 1000"));
+    dir.ok(&format!("create {seen} --kind counting --capacity 1000"));
     for claim in ["before", "after", "before"] {
         let line = format!("dedup --claim {claim} --filter {seen}");
         dir.feed(&line, format!("b\n{}", "a\n".repeat(20)));
     }
-    let counted = dir.feed(&format!("count {seen}"), "a\nb\n");
+    let counted = dir.feed(&format!("check --tally {seen}"), "a\nb\n");
     assert_eq!(counted.text(), "1\ta\n1\tb\n");
 }
 
@@ -158,7 +158,8 @@ fn workers_share_a_window_which_forgets() {
     let dir = Sandbox::new();
     let seen = format!("redis://{}/seen", server.address());
     for claim in ["after", "before"] {
-        let line = format!("dedup -q --within 4s -n 1000 --claim {claim} --filter {seen}-{claim}");
+        let line =
+            format!("dedup -q --within 4s --capacity 1000 --claim {claim} --filter {seen}-{claim}");
         let first = dir.feed(&line, "a\nb\na\n");
         assert_eq!((first.code, first.text()), (0, "a\nb\n"), "{}", first.err);
         assert!(

@@ -61,10 +61,10 @@ fn keys_are_made_as_the_filter_says() {
     let dir = Sandbox::new();
     dir.write("list", "Apple\n");
     dir.write("orders.csv", "customer,date\nAda,2026\n");
-    dir.ok("create any-case.tamis -n 100 -i");
+    dir.ok("create any-case.tamis --capacity 100 -i");
     dir.ok("add any-case.tamis list");
-    dir.ok("create orders.tamis -n 100 --values 2");
-    dir.ok("add --csv customer,date orders.tamis orders.csv");
+    dir.ok("create orders.tamis --capacity 100 --values 2");
+    dir.ok("add -k csv:customer,date orders.tamis orders.csv");
     let service = Service::start(&dir, "any-case.tamis orders.tamis");
     assert_eq!(service.check("any-case", "APPLE\nPEAR"), "yes\nno\n");
 
@@ -108,7 +108,9 @@ fn info_tells_what_the_page_shows() {
         ("cuckoo", "--kind cuckoo"),
         ("growing", "--kind growing"),
     ] {
-        dir.ok(&format!("create {kind}.tamis -n 1000 -p 0.01 {flags}"));
+        dir.ok(&format!(
+            "create {kind}.tamis --capacity 1000 -p 0.01 {flags}"
+        ));
         dir.ok(&format!("add {kind}.tamis keys"));
     }
     let all = "blocked.tamis bloom.tamis counting.tamis cuckoo.tamis growing.tamis w=words.tamis";
@@ -282,9 +284,9 @@ fn a_connection_takes_many_requests() {
 fn other_systems_filters_answer_beside_ours() {
     let dir = Sandbox::new();
     words(&dir);
-    dir.ok("create --format dcso -n 100 -p 0.001 theirs.bloom");
-    dir.ok("add --keys utf8 theirs.bloom list");
-    let service = Service::start(&dir, "words.tamis theirs.bloom --keys utf8");
+    dir.ok("create --format dcso --capacity 100 -p 0.001 theirs.bloom");
+    dir.ok("add --key-type utf8 theirs.bloom list");
+    let service = Service::start(&dir, "words.tamis theirs.bloom --key-type utf8");
     assert_eq!(service.check("theirs", "apple\nnone"), "yes\nno\n");
     assert_eq!(service.check("words", "apple\nnone"), "yes\nno\n");
     let about = service.json("/v1/filters/theirs");
@@ -329,10 +331,13 @@ fn a_hash_is_named_or_doubted() {
     let from = format!("{samples}/pbfm_0.3.11_sha512.bloom");
     std::fs::copy(from, dir.path("old.bloom")).unwrap();
     let keys = "key0\nkey1\nkey499\n";
-    let named = Service::start(&dir, "--keys utf8 --hash sha512 old.bloom");
+    let named = Service::start(
+        &dir,
+        "--key-type utf8 --format pybloomfilter,hash=sha512 old.bloom",
+    );
     assert_eq!(named.check("old", keys), "yes\nyes\nyes\n");
     assert!(!named.end().contains("does not say"));
-    let alone = Service::start(&dir, "--keys utf8 old.bloom").end();
+    let alone = Service::start(&dir, "--key-type utf8 old.bloom").end();
     assert!(
         alone.contains("warning") && alone.contains("sha512"),
         "{alone}"

@@ -12,7 +12,7 @@ const ADD: &str = "POST /v1/filters/seen/add";
 
 fn serving(words: &str) -> (Sandbox, Service) {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 10k -p 1e-9");
+    dir.ok("create seen.tamis --capacity 10k -p 1e-9");
     let service = Service::start_writing(&dir, &format!("{words} seen.tamis"));
     assert_eq!(service.add("seen", "apple\npear\n").status, 200);
     (dir, service)

@@ -40,7 +40,7 @@ fn what_is_no_file_stops_neither_the_filter_nor_the_end() {
     for words in ["list.tamis", "--write --token-file token list.tamis"] {
         let dir = Sandbox::new();
         dir.write("token", TOKEN);
-        dir.ok("create list.tamis -n 1000 -p 1e-6");
+        dir.ok("create list.tamis --capacity 1000 -p 1e-6");
         dir.write("keys", "apple\n");
         dir.ok("add list.tamis keys");
         let whole = dir.read("list.tamis");
@@ -101,10 +101,12 @@ fn a_secret_is_read_once() {
     let dir = Sandbox::new();
     dir.write("keys", "apple\n");
     for name in ["list.tamis", "new.tamis"] {
-        dir.ok(&format!("create {name} -n 1000 -p 1e-6 --key-file secret"));
+        dir.ok(&format!(
+            "create {name} --capacity 1000 -p 1e-6 --secret-file secret"
+        ));
     }
-    dir.ok("add new.tamis keys --key-file secret");
-    let service = Service::start(&dir, "--key-file secret list.tamis");
+    dir.ok("add new.tamis keys --secret-file secret");
+    let service = Service::start(&dir, "--secret-file secret list.tamis");
     assert_eq!(service.check("list", "apple"), "no\n");
     fs::remove_file(dir.path("secret")).unwrap();
     make_pipe(&dir.path("secret"));
@@ -152,7 +154,7 @@ fn ask_for_much(service: &Service, headers: &str, body: &[u8]) -> (u16, usize) {
 #[test]
 fn many_small_keys_take_no_more_memory_than_few_large_ones() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000 -p 1e-6");
+    dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
     // Time is not what this is about.
     let service = Service::start(&dir, "--timeout 10m seen.tamis");
     let body = vec![b'\n'; 8_000_000];
@@ -185,7 +187,7 @@ fn many_small_keys_take_no_more_memory_than_few_large_ones() {
 #[test]
 fn json_takes_no_more_memory_than_lines() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000 -p 1e-6");
+    dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
     let service = Service::start(&dir, "--timeout 10m seen.tamis");
     let most = 7_999_990;
     let array = |item: &str| {
@@ -217,7 +219,7 @@ fn json_takes_no_more_memory_than_lines() {
 #[test]
 fn additions_that_wait_take_little_memory() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100k");
+    dir.ok("create seen.tamis --capacity 100k");
     let service = Service::start_writing(&dir, "--save-every 1h seen.tamis");
     let mut stream = service.connect();
     let mut reader = BufReader::new(stream.try_clone().unwrap());

@@ -13,7 +13,7 @@ fn a_filter_in_redis_is_asked_and_added_to() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let seen = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {seen} -n 1000 -p 1e-6"));
+    dir.ok(&format!("create {seen} --capacity 1000 -p 1e-6"));
     let service = Service::start_writing(&dir, &seen);
     assert_eq!(service.check("seen", "apple"), "no\n");
     assert_eq!(
@@ -35,11 +35,11 @@ fn a_filter_in_redis_is_asked_and_added_to() {
     assert_eq!(listed["filters"].as_array().unwrap().len(), 1);
 
     // Deleted and made anew: the new one answers.
-    dir.ok(&format!("delete {seen}"));
+    dir.ok(&format!("drop {seen}"));
     let gone = service.ask("POST /v1/filters/seen/check", "", "apple");
     assert_eq!(gone.status, 503, "{}", gone.text());
     gone.error();
-    dir.ok(&format!("create {seen} -n 1000 -p 1e-6"));
+    dir.ok(&format!("create {seen} --capacity 1000 -p 1e-6"));
     assert_eq!(service.check("seen", "apple"), "no\n");
     assert_eq!(service.add("seen", "apple").text(), "new\n");
     service.end();
@@ -52,8 +52,8 @@ fn a_server_that_is_gone_is_told_and_found_again() {
     dir.write("list", "apple\n");
     dir.ok("build words.tamis list");
     let plain = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {plain} -n 1000 -p 1e-6"));
-    let service = Service::start(&dir, &format!("{plain} words.tamis --retry-for 100ms"));
+    dir.ok(&format!("create {plain} --capacity 1000 -p 1e-6"));
+    let service = Service::start(&dir, &format!("{plain}?retry=100ms words.tamis"));
     server.kill();
     let refused = service.ask("POST /v1/filters/seen/check", "", "apple");
     assert_eq!(refused.status, 503);
@@ -66,7 +66,7 @@ fn a_server_that_is_gone_is_told_and_found_again() {
     assert!(seen["fault"].is_string(), "{seen}");
     assert_eq!(service.get("/metrics").status, 200);
     server.restart();
-    dir.ok(&format!("create {plain} -n 1000 -p 1e-6"));
+    dir.ok(&format!("create {plain} --capacity 1000 -p 1e-6"));
     service.until("found again", || {
         let answer = service.ask("POST /v1/filters/seen/check", "", "apple");
         answer.status == 200 && answer.text() == "no\n"
@@ -116,8 +116,8 @@ fn strangers_learn_nothing_of_the_servers() {
     let mut server = Server::start(&[]);
     let dir = Sandbox::new();
     let place = format!("redis://{}/seen", server.address());
-    dir.ok(&format!("create {place} -n 1000 -p 1e-6"));
-    let service = Service::start_writing(&dir, &format!("{place} --retry-for 100ms"));
+    dir.ok(&format!("create {place} --capacity 1000 -p 1e-6"));
+    let service = Service::start_writing(&dir, &format!("{place}?retry=100ms"));
     let address = server.address().to_string();
     let token = format!("authorization: Bearer {TOKEN}\r\n");
     let lines = ["GET /v1/filters", "GET /v1/filters/seen", "GET /readyz"];

@@ -183,7 +183,7 @@ fn a_file_written_in_place_is_taken_when_it_is_whole() {
 fn additions_of_others_are_seen() {
     let dir = Sandbox::new();
     dir.write("more", "later\n");
-    dir.ok("create seen.tamis -n 1000 -p 1e-6");
+    dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
     let service = Service::start(&dir, "seen.tamis");
     assert_eq!(service.check("seen", "later"), "no\n");
     dir.ok("add seen.tamis more");

@@ -52,7 +52,7 @@ fn sample(service: &Service, name: &str) -> f64 {
 fn a_full_disk_is_seen_and_nothing_more_is_added() {
     for words in ["seen.tamis", "--save-every 10ms seen.tamis"] {
         let dir = Sandbox::new();
-        dir.ok("create seen.tamis -n 100k");
+        dir.ok("create seen.tamis --capacity 100k");
         let service = on_a_full_disk(&dir, words);
         let about = || service.json("/v1/filters/seen");
         assert_eq!(about()["unsaved_keys"], 0);
@@ -102,7 +102,7 @@ fn a_full_disk_is_seen_and_nothing_more_is_added() {
 #[test]
 fn a_failed_save_does_not_wait_for_its_time() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100k");
+    dir.ok("create seen.tamis --capacity 100k");
     let service = on_a_full_disk(&dir, "--save-every 1h seen.tamis");
     let about = || service.json("/v1/filters/seen");
     // So much that it is saved before its time.
@@ -120,7 +120,7 @@ fn a_failed_save_does_not_wait_for_its_time() {
 #[test]
 fn what_was_never_saved_is_no_good_end() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100k");
+    dir.ok("create seen.tamis --capacity 100k");
     let mut service = on_a_full_disk(&dir, "--save-every 1h seen.tamis");
     assert_eq!(service.add("seen", "apple\n").status, 200);
     service.send_signal(libc::SIGTERM);
@@ -135,7 +135,9 @@ fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service
     command
         .args([
             "-c",
-            &format!("ulimit -S -n {soft}; ulimit -H -n {hard}; exec \"$0\" \"$@\""),
+            &format!(
+                "ulimit -S --capacity {soft}; ulimit -H --capacity {hard}; exec \"$0\" \"$@\""
+            ),
             env!("CARGO_BIN_EXE_tamis"),
         ])
         .args("serve --listen 127.0.0.1:0 --write --token-file token".split(' '))
@@ -149,7 +151,7 @@ fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service
 fn idle_clients_do_not_stop_saving() {
     for (soft, hard, seats) in [(200, 200, 64), (200, 1000, 400)] {
         let dir = Sandbox::new();
-        dir.ok("create seen.tamis -n 1000");
+        dir.ok("create seen.tamis --capacity 1000");
         let service = with_descriptors(&dir, soft, hard, "--max-connections 400 seen.tamis");
         assert_eq!(
             service.log().contains("400"),
@@ -188,7 +190,7 @@ fn idle_clients_do_not_stop_saving() {
 #[test]
 fn a_save_that_fails_late_counts_nothing_twice() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000 --kind counting");
+    dir.ok("create seen.tamis --capacity 1000 --kind counting");
     let service = Service::start_writing(&dir, "seen.tamis");
     let mut client = service.connect();
     let mut reader = BufReader::new(client.try_clone().unwrap());
@@ -222,7 +224,7 @@ fn a_save_that_fails_late_counts_nothing_twice() {
         ask("GET /v1/filters/seen", b"").json()["save_failed"].is_null()
     });
     service.end();
-    let counted = dir.feed("count seen.tamis", "apple\npear\nplum\n");
+    let counted = dir.feed("check --tally seen.tamis", "apple\npear\nplum\n");
     assert_eq!(counted.text(), "1\tapple\n1\tpear\n0\tplum\n");
 }
 
@@ -250,7 +252,7 @@ fn limit_files(service: &Service, limit: u64) -> u64 {
 #[test]
 fn strangers_are_counted_and_told_of_once() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100");
+    dir.ok("create seen.tamis --capacity 100");
     let service = Service::start_writing(&dir, "seen.tamis");
     for headers in ["", "authorization: Bearer wrong\r\n", "", ""] {
         let refused = service.ask("POST /v1/filters/seen/add", headers, "apple");
@@ -267,7 +269,7 @@ fn strangers_are_counted_and_told_of_once() {
 #[test]
 fn a_token_that_others_know_or_guess_is_warned_of() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100");
+    dir.ok("create seen.tamis --capacity 100");
     let log_with = |token: &str, mode: u32| {
         dir.write("token", token);
         let mode = std::fs::Permissions::from_mode(mode);

@@ -76,7 +76,7 @@ fn other_names_and_other_sites_are_refused() {
 #[test]
 fn who_adds_needs_the_token() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000");
+    dir.ok("create seen.tamis --capacity 1000");
     let service = Service::start_writing(&dir, "seen.tamis");
     let add = |headers: &str| service.ask("POST /v1/filters/seen/add", headers, "apple");
     for headers in [
@@ -114,7 +114,7 @@ fn who_adds_needs_the_token() {
 #[test]
 fn a_token_is_made_for_its_owner_alone() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000");
+    dir.ok("create seen.tamis --capacity 1000");
     let service = Service::start(&dir, "--write --token-file fresh seen.tamis");
     let token = String::from_utf8(dir.read("fresh")).unwrap();
     assert_eq!(token.trim().len(), 32, "{token}");
@@ -204,7 +204,7 @@ fn connections_can_be_encrypted() {
 #[test]
 fn a_token_for_reading_can_be_asked_for() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000");
+    dir.ok("create seen.tamis --capacity 1000");
     let service = Service::start_writing(&dir, "--read-token-file reading seen.tamis");
     let reading = String::from_utf8(dir.read("reading")).unwrap();
     let reading = format!("authorization: Bearer {}\r\n", reading.trim());
@@ -256,7 +256,7 @@ fn secrets_on_the_wire_and_in_sight_are_warned_of() {
     let file = |name: &str| folder.join(name).display().to_string();
     let (cert, key) = (file("server.crt"), file("server.key"));
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000");
+    dir.ok("create seen.tamis --capacity 1000");
     let allow = |mode| {
         let mode = std::fs::Permissions::from_mode(mode);
         std::fs::set_permissions(&key, mode).unwrap();

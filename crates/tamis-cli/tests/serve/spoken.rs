@@ -95,9 +95,9 @@ fn answers_come_in_the_form_that_is_wanted_most() {
 fn errors_speak_of_what_was_asked_and_not_of_the_command() {
     let dir = Sandbox::new();
     dir.write("list", "1\n");
-    dir.ok("create --format guava -n 100 -p 0.001 theirs.bloom");
-    dir.ok("add --keys int64 theirs.bloom list");
-    let service = Service::start(&dir, "theirs.bloom --keys int64");
+    dir.ok("create --format guava --capacity 100 -p 0.001 theirs.bloom");
+    dir.ok("add --key-type int64 theirs.bloom list");
+    let service = Service::start(&dir, "theirs.bloom --key-type int64");
     for query in [
         "",
         "keys=1M&rate=1%25&size=100kB",
@@ -228,7 +228,7 @@ fn names_may_be_escaped_and_keys_hold_any_bytes() {
 #[test]
 fn a_file_that_is_removed_and_made_again_is_taken() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 1000 -p 1e-6");
+    dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
     let service = Service::start_writing(&dir, "seen.tamis");
     assert_eq!(service.add("seen", "apple\n").status, 200);
     let fault = || service.json("/v1/filters/seen")["fault"].clone();
@@ -238,7 +238,7 @@ fn a_file_that_is_removed_and_made_again_is_taken() {
         let headers = format!("authorization: Bearer {TOKEN}\r\n");
         let refused = service.ask("POST /v1/filters/seen/add", &headers, "fig");
         assert_eq!(refused.status, 503);
-        dir.ok("create seen.tamis -n 1000 -p 1e-6");
+        dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
         service.until("it is taken", || fault().is_null());
         // Another file, without the keys of the first.
         assert_eq!(service.check("seen", "apple"), "no\n");

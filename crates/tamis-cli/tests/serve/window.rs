@@ -327,7 +327,7 @@ fn another_file_gets_additions_with_their_times() {
 #[test]
 fn times_that_are_none_are_refused() {
     let dir = hour();
-    dir.ok("create plain.tamis -n 100");
+    dir.ok("create plain.tamis --capacity 100");
     let service = Service::start_writing(&dir, "seen.tamis plain.tamis");
     let headers = format!("authorization: Bearer {TOKEN}\r\n");
     for (query, what) in [

@@ -9,7 +9,9 @@ use std::sync::Mutex;
 
 fn created(flags: &str) -> Sandbox {
     let dir = Sandbox::new();
-    dir.ok(&format!("create seen.tamis -n 100k -p 1e-9 {flags}"));
+    dir.ok(&format!(
+        "create seen.tamis --capacity 100k -p 1e-9 {flags}"
+    ));
     dir
 }
 
@@ -140,7 +142,7 @@ fn one_writer_has_the_file() {
 fn another_file_gets_what_was_not_saved() {
     let dir = created("");
     dir.write("list", "theirs\n");
-    dir.ok("create other.tamis -n 5k -p 1e-9 --kind cuckoo");
+    dir.ok("create other.tamis --capacity 5k -p 1e-9 --kind cuckoo");
     dir.ok("add other.tamis list");
     let service = Service::start_writing(&dir, "--save-every 1h seen.tamis");
     service.add("seen", "ours\n");
@@ -188,7 +190,7 @@ fn another_file_gets_what_was_not_saved() {
 fn what_can_not_be_saved_is_not_confirmed() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path("disk")).unwrap();
-    dir.ok("create disk/seen.tamis -n 1000");
+    dir.ok("create disk/seen.tamis --capacity 1000");
     let service = Service::start_writing(&dir, "disk/seen.tamis");
     assert_eq!(service.add("seen", "before").text(), "new\n");
     fs::rename(dir.path("disk"), dir.path("gone")).unwrap();
@@ -218,7 +220,9 @@ fn every_kind_that_takes_keys_takes_them() {
         "--kind cuckoo",
         "--kind growing",
     ] {
-        dir.ok(&format!("create --force seen.tamis -n 500 -p 1e-6 {flags}"));
+        dir.ok(&format!(
+            "create --force seen.tamis --capacity 500 -p 1e-6 {flags}"
+        ));
         let service = Service::start_writing(&dir, "seen.tamis");
         assert_eq!(
             service.json("/v1/filters/seen")["writable"],
@@ -235,7 +239,7 @@ fn every_kind_that_takes_keys_takes_them() {
 #[test]
 fn a_full_filter_says_so_and_keeps_what_it_has() {
     let dir = Sandbox::new();
-    dir.ok("create seen.tamis -n 100 --kind cuckoo");
+    dir.ok("create seen.tamis --capacity 100 --kind cuckoo");
     let service = Service::start_writing(&dir, "seen.tamis");
     let few: String = (0..100).map(|i| format!("few{i}\n")).collect();
     assert_eq!(service.add("seen", &few).status, 200);

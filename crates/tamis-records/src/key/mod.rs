@@ -16,6 +16,7 @@ mod distinct;
 pub(crate) mod folding;
 mod hex;
 mod json;
+mod notation;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 pub mod parquet;
 mod refused;

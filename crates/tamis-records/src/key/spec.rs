@@ -1,15 +1,16 @@
-//! What of a file's records are its keys in an index: `--key SPEC`.
+//! What of a file's records are its keys in an index: `-k KEY`, in the [notation](super::notation) of all commands.
 //!
 //! | spec | a record's keys | a query finds |
 //! | --- | --- | --- |
 //! | `line` | the line | lines that equal it |
 //! | `word` | its words and some phrases, see [`words`] | lines that hold it with no word cut at either end |
 //! | `trigram` | every three bytes in a row, without case | lines that hold it |
-//! | `csv:A,B` `tsv:` `jsonl:/a,/b` `parquet:` | the values' text; of several, all together | rows with these values |
+//! | `csv:A,B` `csv(;):` `tsv:` `field:1` `jsonl:/a,/b` `parquet:` | the values' text; of several, all together | rows with these values |
 //! | `prefix:N:SPEC` | the first N bytes | values that start with it; it has at least N bytes |
 //!
 //! Values are text, so one question suits all formats: 42 is found as the number and as the string.
 
+use super::notation::{FORMS, Pieces};
 use super::text::{KeysOfText, TextKeys};
 use super::{
     Columns, KeyMaker, Part, Pointer, RecordRule, Separator, append_value, columns, join, json,
@@ -90,17 +91,25 @@ impl Source {
             let columns = Columns::parse_any(list)?;
             Ok(record(Part::Columns { separator, columns }))
         };
-        match text.split_once(':') {
-            None if text == "line" => Ok(Self::Record(RecordRule::LINE)),
-            None if text == "word" => Ok(Self::Words),
-            None if text == "trigram" => Ok(Self::Trigrams),
-            Some(("csv", list)) => columns(list, Separator::COMMA),
-            Some(("tsv", list)) => columns(list, Separator::Tab),
-            Some(("jsonl", list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
-            Some(("parquet", _)) if cfg!(not(feature = "parquet")) => {
+        let pieces = Pieces::of(text)?;
+        match (pieces.name, pieces.byte, pieces.list) {
+            ("line", None, None) => Ok(Self::Record(RecordRule::LINE)),
+            ("word", None, None) => Ok(Self::Words),
+            ("trigram", None, None) => Ok(Self::Trigrams),
+            ("csv", _, Some(list)) => columns(list, pieces.separator()?),
+            ("tsv", None, Some(list)) => columns(list, Separator::Tab),
+            ("field", None, Some(list)) => {
+                let (separator, columns) = (Separator::Blanks, Columns::parse(list, false)?);
+                Ok(record(Part::Columns { separator, columns }))
+            }
+            ("jsonl", None, Some(list)) => Ok(record(Part::JsonText(Pointer::parse_list(list)?))),
+            ("line", Some(_), None) => Err(format!(
+                "'{text}': an index has lines, which end with a line feed: expected line"
+            )),
+            ("parquet", None, Some(_)) if cfg!(not(feature = "parquet")) => {
                 Err("this build has no Parquet: it lacks the feature `parquet`".into())
             }
-            Some(("parquet", list)) => {
+            ("parquet", None, Some(list)) => {
                 let names = columns::names(list)?.into_iter().map(|(name, _)| name);
                 let names: Vec<String> = names.collect();
                 if names.iter().any(String::is_empty) {
@@ -110,8 +119,8 @@ impl Source {
                 }
             }
             _ => Err(format!(
-                "unknown key '{text}': expected line, word, trigram, csv:COLUMN,..., tsv:COLUMN,..., \
-                 jsonl:/POINTER,..., parquet:COLUMN,... or prefix:BYTES: before one of them"
+                "unknown key '{text}': expected word, trigram, {FORMS}, parquet:COLUMN,... or \
+                 prefix:BYTES: before one of them"
             )),
         }
     }

@@ -3,12 +3,13 @@
 //! | spec | a record's time |
 //! | --- | --- |
 //! | `now` | none of its own: whoever decides looks at the clock |
-//! | `csv:COLUMN` `tsv:COLUMN` | a value of its row; a name stands in a header row, a number from 1 needs none |
+//! | `csv:COLUMN` `csv(;):COLUMN` `tsv:COLUMN` | a value of its row; a name stands in a header row, a number from 1 needs none |
 //! | `jsonl:/POINTER` | a string or a number of its line |
 //! | `line` | the first one in it, as in a log |
 //!
 //! [`LineTimes`](crate::line_time::LineTimes) says how times are written.
 
+use super::notation::Pieces;
 use super::{Columns, Part, Pointer, RecordRule, Separator};
 use crate::line_time::TimeFormat;
 use crate::records::Framing;
@@ -45,12 +46,13 @@ impl FromStr for TimeSpec {
                 "a time is in one column, got {several}: '{column}'"
             )),
         };
-        match text.split_once(':') {
-            None if text == "now" => Ok(Self::Now),
-            None if text == "line" => Ok(Self::Line),
-            Some(("csv", name)) => column(Separator::COMMA, name),
-            Some(("tsv", name)) => column(Separator::Tab, name),
-            Some(("jsonl", pointer)) => match Pointer::parse_list(pointer)?.as_slice() {
+        let pieces = Pieces::of(text)?;
+        match (pieces.name, pieces.byte, pieces.list) {
+            ("now", None, None) => Ok(Self::Now),
+            ("line", None, None) => Ok(Self::Line),
+            ("csv", _, Some(name)) => column(pieces.separator()?, name),
+            ("tsv", None, Some(name)) => column(Separator::Tab, name),
+            ("jsonl", None, Some(pointer)) => match Pointer::parse_list(pointer)?.as_slice() {
                 [pointer] => Ok(Self::Json(pointer.clone())),
                 several => Err(format!(
                     "a time is behind one pointer, got {}: '{pointer}'",

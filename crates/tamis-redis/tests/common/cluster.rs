@@ -65,7 +65,7 @@ impl Cluster {
             unreachable!("a cluster has six servers")
         };
         format!(
-            "redis-cluster://{},{}/{name}",
+            "redis+cluster://{},{}/{name}",
             first.address(),
             last.address()
         )

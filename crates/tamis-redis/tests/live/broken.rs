@@ -204,7 +204,7 @@ fn not_a_redis_server() {
     );
     let text = refusal(&format!("redis+sentinel://{}/main/seen", master.address()));
     assert!(text.contains("not a Sentinel"), "{text}");
-    let text = refusal(&format!("redis-cluster://{}/seen", master.address()));
+    let text = refusal(&format!("redis+cluster://{}/seen", master.address()));
     assert!(text.contains("not a node of a cluster"), "{text}");
 }
 
@@ -213,7 +213,7 @@ fn not_a_redis_server() {
 fn a_cluster_that_was_reset() {
     let server = Server::start(&["cluster-enabled yes", "cluster-node-timeout 1000"]);
     server.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-    let text = format!("redis-cluster://{}/seen", server.address());
+    let text = format!("redis+cluster://{}/seen", server.address());
     crate::common::until("the cluster", Duration::from_secs(60), || {
         server
             .cli(&["CLUSTER", "INFO"])

@@ -141,7 +141,7 @@ fn over_tls() {
     let trusting = options().tls_root(std::fs::read(authority).unwrap());
     works(&location(&text), &trusting);
     works(&location(&text), &options().insecure());
-    works(&location(&(text.clone() + "#insecure")), &options());
+    works(&location(&(text.clone() + "?tls=insecure")), &options());
     // Nobody told whom to trust; and a plain connection gets nowhere.
     assert!(RedisFilter::open(&location(&text), &impatient()).is_err());
     let plain = text.replace("rediss:", "redis:");
@@ -240,7 +240,7 @@ fn a_cluster_is_not_one_node() {
         }) else {
             continue; // all hundred keys happened to be here
         };
-        assert!(error.to_string().contains("redis-cluster://"), "{error}");
+        assert!(error.to_string().contains("redis+cluster://"), "{error}");
     }
     created.delete().unwrap();
 }

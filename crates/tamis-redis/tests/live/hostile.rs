@@ -118,8 +118,8 @@ fn nothing_hangs_and_nothing_grows() {
             for text in [
                 format!("redis://{address}/seen"),
                 format!("redis://u:p@{address}/1/seen?protocol=resp3"),
-                format!("rediss://{address}/seen#insecure"),
-                format!("redis-cluster://{address}/seen"),
+                format!("rediss://{address}/seen?tls=insecure"),
+                format!("redis+cluster://{address}/seen"),
                 format!("redis+sentinel://{address}/main/seen"),
             ] {
                 let at = location(&text);
@@ -152,8 +152,8 @@ fn nothing_hangs_and_nothing_grows_without_blocking() {
             for text in [
                 format!("redis://{address}/seen"),
                 format!("redis://u:p@{address}/1/seen?protocol=resp3"),
-                format!("rediss://{address}/seen#insecure"),
-                format!("redis-cluster://{address}/seen"),
+                format!("rediss://{address}/seen?tls=insecure"),
+                format!("redis+cluster://{address}/seen"),
                 format!("redis+sentinel://{address}/main/seen"),
             ] {
                 let at = location(&text);

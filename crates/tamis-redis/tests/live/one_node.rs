@@ -578,7 +578,7 @@ fn what_is_not_a_filter_is_said() {
     let error = RedisFilter::open(&at, &impatient).unwrap_err();
     assert!(matches!(error, Error::Server { .. }), "{error}");
     // A server that is no cluster.
-    let at = format!("redis-cluster://{}/seen", server.0.address());
+    let at = format!("redis+cluster://{}/seen", server.0.address());
     let error = RedisFilter::open(&at.parse().unwrap(), &impatient).unwrap_err();
     assert!(error.to_string().contains("cluster"), "{error}");
 }

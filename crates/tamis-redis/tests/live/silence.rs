@@ -32,7 +32,7 @@ fn a_listener_that_never_answers() {
         format!("redis://{address}/seen"),
         format!("redis://:password@{address}/seen"),
         format!("rediss://{address}/seen"),
-        format!("redis-cluster://{address}/seen"),
+        format!("redis+cluster://{address}/seen"),
     ] {
         let place = location(&text);
         ends(move || {

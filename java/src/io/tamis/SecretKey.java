@@ -51,7 +51,7 @@ public final class SecretKey {
     /**
      * The secret in a key file: 32 hexadecimal digits.
      *
-     * @param file the key file, as {@code --key-file} takes it
+     * @param file the key file, as {@code --secret-file} takes it
      * @return the secret
      * @throws IOException if the file can't be read
      * @throws IllegalArgumentException if it holds something else

@@ -91,7 +91,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     if claims_before || claims_after && report.is_printed() {
         shared.finish().map_err(in_redis(at))?;
     }
-    if shared.raced() > 0 && !task.args.silent {
+    if shared.raced() > 0 && !task.args.quiet {
         say!(
             "unique records that another worker printed, too: {}",
             human::count(shared.raced())
@@ -115,7 +115,7 @@ fn plan(task: &Task) -> Result<Plan> {
 }
 
 fn open_or_create(at: &Location, task: &Task) -> Result<RedisFilter> {
-    let options = task.args.redis.options(&task.args.key)?;
+    let options = task.args.key.redis_options()?;
     match RedisFilter::open(at, &options) {
         Err(tamis_redis::Error::NotFound { .. }) if !task.args.dry_run && !task.args.must_exist => {
             let plan = plan(task)?;

@@ -36,10 +36,10 @@ impl Memory {
 }
 
 pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exit> {
-    if !args.silent && report.read_something() {
+    if !args.quiet && report.read_something() {
         summarise(&report, memory);
     }
-    if let Some(path) = &args.json_report {
+    if let Some(path) = &args.report {
         present::refuse_others(path, Written::Report)?;
         let text = format!("{:#}\n", report_json(&report, memory));
         std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
@@ -49,7 +49,7 @@ pub(super) fn finish(args: &Args, report: Report, memory: &Memory) -> Result<Exi
         output::print(&format!("{printed}\n"))?;
     }
     Ok(match report.finish()? {
-        Exit::Done | Exit::NoneFound if args.exit_status && printed == 0 => Exit::NoneFound,
+        Exit::Done | Exit::NoneFound if args.exit_code && printed == 0 => Exit::NoneFound,
         Exit::Done | Exit::NoneFound => Exit::Done,
         exit => exit,
     })

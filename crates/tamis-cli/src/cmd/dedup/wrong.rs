@@ -149,7 +149,7 @@ mod tests {
     /// Distinct keys through a filter made for `capacity` of them: how many
     /// were dropped, and how many are said to be.
     fn through(capacity: u64, rate: f64, keys: u64, adding: Adding) -> (f64, f64) {
-        let mut filter = Blocked::new(capacity, rate).unwrap();
+        let filter = Blocked::new(capacity, rate).unwrap();
         let mut wrong = Wrong::from(0.0, adding);
         if matches!(adding, Adding::AtOnce) {
             wrong = wrong.holding(0, filter.bytes());

@@ -37,7 +37,7 @@ fn a_long_first_line_costs_nothing() {
     let dir = Sandbox::new();
     let text = format!("{}\n{}", "h".repeat(300_000), lines(0..1_000_000));
     dir.write("in", &text);
-    let ran = dir.ok("dedup in --json-report report");
+    let ran = dir.ok("dedup in --report report");
     assert!(count(&ran.out) >= 1_000_001 - 10, "{}", ran.err);
     assert!(report(&dir)["expected_wrongly_dropped"].as_f64().unwrap() <= 1.0);
 }
@@ -61,7 +61,7 @@ fn too_small_an_n_costs_nothing() {
     dir.write("in", lines(0..1_000_000));
     for mode in ["in", "--filter seen.tamis in"] {
         let ran = dir.ok(&format!(
-            "dedup -n 1000 -p 0.001 --json-report report {mode}"
+            "dedup --capacity 1000 -p 0.001 --report report {mode}"
         ));
         let lost = 1_000_000 - count(&ran.out);
         assert!(lost as f64 <= most_lost(1_000_000, 0.001), "{lost} lost");
@@ -87,7 +87,7 @@ fn a_wrong_guess_is_not_dear() {
     ] {
         dir.write("in", &text);
         for mode in ["", "--exact", "--filter seen.tamis"] {
-            let line = format!("dedup --count {mode} --json-report report");
+            let line = format!("dedup --count {mode} --report report");
             let bytes = |ran: Ran| {
                 assert_eq!(ran.code, 0, "{}", ran.err);
                 let _ = std::fs::remove_file(dir.path("seen.tamis"));
@@ -109,7 +109,7 @@ fn too_large_an_n_is_not_dear() {
     let dir = Sandbox::new();
     dir.write("in", lines(0..10_000));
     for mode in ["", "--exact"] {
-        let ran = dir.ok(&format!("dedup -n 10G {mode} --json-report report in"));
+        let ran = dir.ok(&format!("dedup --capacity 10G {mode} --report report in"));
         assert!(count(&ran.out) >= 9_998, "{}", ran.err);
         let bytes = report(&dir)["filter_bytes"].as_u64().unwrap();
         assert!(bytes < 2 << 20, "{mode}: {bytes}");
@@ -121,7 +121,7 @@ fn too_large_an_n_is_not_dear() {
 fn n_reserves_for_later_runs() {
     let dir = Sandbox::new();
     dir.write("in", lines(0..100));
-    dir.ok("dedup -n 50000 --filter seen.tamis in");
+    dir.ok("dedup --capacity 50000 --filter seen.tamis in");
     let info: serde_json::Value =
         serde_json::from_slice(&dir.ok("info --json seen.tamis").out).unwrap();
     assert!(info["capacity"].as_u64().unwrap() >= 50_000, "{info}");
@@ -150,7 +150,7 @@ fn little_news_is_written_in_place() {
     use std::os::unix::fs::MetadataExt;
     let dir = Sandbox::new();
     dir.write("in", lines(0..10));
-    dir.ok("dedup -n 1M --filter f in");
+    dir.ok("dedup --capacity 1M --filter f in");
     let identity = || std::fs::metadata(dir.path("f")).unwrap().ino();
     let before = identity();
     dir.write("more", lines(10..20));
@@ -166,9 +166,9 @@ fn little_news_is_written_in_place() {
 fn out_of_memory_is_an_error() {
     let dir = Sandbox::new();
     for line in [
-        "dedup -n 1e15",
-        "dedup --exact -n 1e15",
-        "dedup --filter f -n 1e15",
+        "dedup --capacity 1e15",
+        "dedup --exact --capacity 1e15",
+        "dedup --filter f --capacity 1e15",
     ] {
         let ran = dir.feed(line, "a\nb\na\n");
         assert_eq!((ran.code, ran.text()), (2, ""), "{line}: {}", ran.err);
@@ -184,8 +184,8 @@ fn out_of_memory_in_the_middle_is_an_error() {
     let dir = Sandbox::new();
     dir.write("in", lines(0..3_000_000));
     for command in [
-        "dedup --exact --count -j 1 -n 1000",
-        "dedup --count -j 1 -p 1e-15 -n 1000",
+        "dedup --exact --count -j 1 --capacity 1000",
+        "dedup --count -j 1 -p 1e-15 --capacity 1000",
         "build -j 1 list.tamis",
         "build -j 1 --smallest list.tamis",
     ] {
@@ -213,7 +213,9 @@ fn an_overfull_filter_says_what_it_does() {
     dir.write("few", lines(0..500));
     for kind in ["blocked", "bloom", "counting"] {
         let _ = std::fs::remove_file(dir.path("small"));
-        dir.ok(&format!("create small -n 1000 -p 0.001 --kind {kind}"));
+        dir.ok(&format!(
+            "create small --capacity 1000 -p 0.001 --kind {kind}"
+        ));
         let ran = dir.ok("dedup --filter small few");
         assert!(!ran.err.contains("warning"), "{}", ran.err);
 
@@ -222,7 +224,7 @@ fn an_overfull_filter_says_what_it_does() {
         assert!(ran.err.contains("has reached its capacity of 1,000 keys"));
         assert!(count(&ran.out) <= 500);
 
-        let ran = dir.ok("dedup --filter small --json-report report in");
+        let ran = dir.ok("dedup --filter small --report report in");
         let lost = 1_000_000 - 500 - count(&ran.out);
         assert!(lost > 900_000, "{kind}");
         let said = report(&dir)["expected_wrongly_dropped"].as_f64().unwrap();
@@ -241,7 +243,7 @@ fn an_overfull_filter_says_what_it_does() {
         assert!(ran.err.contains("but was made for 1,000"), "{}", ran.err);
     }
     // A cuckoo filter refuses what has no room.
-    dir.ok("create cuckoo -n 1000 --kind cuckoo");
+    dir.ok("create cuckoo --capacity 1000 --kind cuckoo");
     let ran = dir.run("dedup --filter cuckoo in");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("full"), "{}", ran.err);
@@ -254,14 +256,14 @@ fn what_an_overfull_filter_loses_is_told_by_its_bits() {
     dir.write("in", lines(0..20_000));
     for kind in ["blocked", "bloom", "counting"] {
         for shape in [
-            "-n 2000 -p 0.001",
-            "-n 2000 -p 0.05",
-            "-n 5000 -p 0.01",
-            "-n 20000 -p 0.01",
+            "--capacity 2000 -p 0.001",
+            "--capacity 2000 -p 0.05",
+            "--capacity 5000 -p 0.01",
+            "--capacity 20000 -p 0.01",
         ] {
             let _ = std::fs::remove_file(dir.path("small"));
             dir.ok(&format!("create small {shape} --kind {kind}"));
-            let ran = dir.ok("dedup --filter small --json-report report in");
+            let ran = dir.ok("dedup --filter small --report report in");
             let lost = (20_000 - count(&ran.out)) as f64;
             let said = report(&dir)["expected_wrongly_dropped"].as_f64().unwrap();
             assert!(
@@ -269,7 +271,7 @@ fn what_an_overfull_filter_loses_is_told_by_its_bits() {
                 "{kind} {shape}: {said} said, {lost} lost"
             );
             // Of what is certainly there, nothing is lost.
-            dir.ok("dedup --filter small --json-report report in");
+            dir.ok("dedup --filter small --report report in");
             let again = report(&dir)["expected_wrongly_dropped"].as_f64().unwrap();
             assert!(again <= said, "{kind} {shape}: {again} of duplicates");
         }
@@ -282,13 +284,13 @@ fn a_filter_in_redis_says_what_was_lost() {
     let dir = Sandbox::new();
     dir.write("in", lines(0..100_000));
     for (name, create, share) in [
-        ("right", "-n 100k -p 0.01", 0.5),
-        ("small", "-n 10k -p 0.01", 0.9),
-        ("growing", "-n 1000 -p 0.01 --kind growing", 0.5),
+        ("right", "--capacity 100k -p 0.01", 0.5),
+        ("small", "--capacity 10k -p 0.01", 0.9),
+        ("growing", "--capacity 1000 -p 0.01 --kind growing", 0.5),
     ] {
         let seen = format!("redis://{}/{name}", server.address());
         dir.ok(&format!("create {seen} {create}"));
-        let ran = dir.ok(&format!("dedup --filter {seen} --json-report report in"));
+        let ran = dir.ok(&format!("dedup --filter {seen} --report report in"));
         let lost = (100_000 - count(&ran.out)) as f64;
         let said = report(&dir)["expected_wrongly_dropped"].as_f64().unwrap();
         assert!(
@@ -372,11 +374,11 @@ fn losses_stay_within_the_promise_for_any_shape() {
         let judge = random.pick(&["", "", "--exact", "--filter seen", "create", "redis"]);
         // A filter that was made for fewer refuses more.
         if let Some(expected) = expected.filter(|n| judge != "create" || *n <= keys) {
-            let _ = write!(line, " -n {expected}");
+            let _ = write!(line, " --capacity {expected}");
         }
         match judge {
             "create" => {
-                dir.ok(&format!("create seen -p {rate} -n {keys}"));
+                dir.ok(&format!("create seen -p {rate} --capacity {keys}"));
                 line.push_str(" --filter seen");
             }
             "redis" => {

@@ -51,16 +51,16 @@ fn a_silent_stream_is_saved() {
 fn what_an_existing_filter_is_not_is_refused() {
     let dir = Sandbox::new();
     dir.write("in", "a\nb\n");
-    dir.ok("create blocked -n 1000 -p 0.001");
-    dir.ok("dedup --filter growing -n 100 -p 1e-4 in");
-    dir.ok("dedup --filter window --within 1d -n 1000 -p 1e-4 in");
+    dir.ok("create blocked --capacity 1000 -p 0.001");
+    dir.ok("dedup --filter growing --capacity 100 -p 1e-4 in");
+    dir.ok("dedup --filter window --within 1d --capacity 1000 -p 1e-4 in");
     for (line, said) in [
         (
             "--filter blocked -p 1e-6",
             "has a rate of 0.001, but you asked for 1e-6",
         ),
         (
-            "--filter blocked -n 5000",
+            "--filter blocked --capacity 5000",
             "was made for 1,000 keys, but you expect 5,000",
         ),
         (
@@ -72,7 +72,7 @@ fn what_an_existing_filter_is_not_is_refused() {
             "has a rate of 1e-4, but you asked for 0.01",
         ),
         (
-            "--filter window --within 1d -n 2000",
+            "--filter window --within 1d --capacity 2000",
             "but you expect 2,000",
         ),
     ] {
@@ -88,12 +88,12 @@ fn what_an_existing_filter_is_not_is_refused() {
         assert!(before == after, "{line}");
     }
     for line in [
-        "--filter blocked -p 0.001 -n 1000",
-        "--filter blocked -n 10",
+        "--filter blocked -p 0.001 --capacity 1000",
+        "--filter blocked --capacity 10",
         "--filter blocked",
         // It grows, however many come.
-        "--filter growing -p 1e-4 -n 5000",
-        "--filter window --within 1d -n 1000 -p 1e-4",
+        "--filter growing -p 1e-4 --capacity 5000",
+        "--filter window --within 1d --capacity 1000 -p 1e-4",
     ] {
         dir.ok(&format!("dedup {line} in"));
     }
@@ -115,15 +115,15 @@ fn records_are_counted_as_uniq_does() {
     // By a key, the first record stands for all.
     dir.write("rows.csv", "id,at\n1,x\n2,y\n1,\"z\nz\"\n");
     assert_eq!(
-        dir.ok("dedup -c --csv id rows.csv").text(),
+        dir.ok("dedup --tally -k csv:id rows.csv").text(),
         "id,at\n      2 1,x\n      1 2,y\n"
     );
-    assert_eq!(dir.ok("dedup -u --csv id rows.csv").text(), "id,at\n2,y\n");
+    assert_eq!(dir.ok("dedup -u -k csv:id rows.csv").text(), "id,at\n2,y\n");
     assert_eq!(dir.ok("dedup -q -u in -o once.txt").text(), "");
     assert_eq!(dir.read("once.txt"), b"c\n");
-    let ran = dir.ok("dedup -u --json-report report in");
+    let ran = dir.ok("dedup -u --report report in");
     assert!(ran.err.contains("occurring once: 1 record"), "{}", ran.err);
-    assert_eq!(dir.run("dedup -q -u --exit-status in in").code, 1);
+    assert_eq!(dir.run("dedup -q -u --exit-code in in").code, 1);
     for line in [
         "-c -d",
         "-c --count",
@@ -141,7 +141,7 @@ fn records_are_counted_as_uniq_does() {
     many.lines()
         .for_each(|line| *expected.entry(line).or_insert(0) += 1);
     dir.write("many", &many);
-    let counted = dir.ok("dedup -c many");
+    let counted = dir.ok("dedup --tally many");
     let counted: Vec<_> = counted
         .text()
         .lines()
@@ -160,25 +160,25 @@ fn keys_are_fields_as_people_have_them() {
         "log",
         "  10.0.0.1   GET /a 200\n10.0.0.1\tPUT\t/a 404\n10.0.0.2 GET /a\nshort\nshort\n",
     );
-    let ran = dir.ok("dedup --field 1,3 log");
+    let ran = dir.ok("dedup -k field:1,3 log");
     assert_eq!(
         ran.text(),
         "  10.0.0.1   GET /a 200\n10.0.0.2 GET /a\nshort\n"
     );
     assert!(ran.err.contains("without such a key"), "{}", ran.err);
-    assert_eq!(dir.ok("dedup --field 2 --count log").text(), "3\n");
+    assert_eq!(dir.ok("dedup -k field:2 --count log").text(), "3\n");
     // One field is the key that a line with just it is.
     dir.write("get", "GET\n");
     dir.ok("build f.tamis get");
     assert_eq!(
-        dir.ok("check --field 2 f.tamis log").text(),
+        dir.ok("check -k field:2 f.tamis log").text(),
         "  10.0.0.1   GET /a 200\n10.0.0.2 GET /a\n"
     );
     for (field, said) in [
         ("0", "numbered from 1"),
         ("name", "columns have only numbers"),
     ] {
-        let ran = dir.run(&format!("dedup --field {field} log"));
+        let ran = dir.run(&format!("dedup -k field:{field} log"));
         assert_eq!(ran.code, 2);
         assert!(ran.err.contains(said), "{}", ran.err);
     }
@@ -186,12 +186,12 @@ fn keys_are_fields_as_people_have_them() {
         "semi.csv",
         "\"last, first\";id\n\"a;\nb\";1\n\"c\";2\n\"a;\nb\";3\n",
     );
-    let mut command = dir.command("dedup -q --csv-sep ; semi.csv --csv");
+    let mut command = dir.command("dedup -q semi.csv -k");
     let semi = "\"last, first\";id\n\"a;\nb\";1\n\"c\";2\n";
     assert_eq!(
         dir.feed_to(
             {
-                command.arg("\"last, first\"");
+                command.arg("csv(;):\"last, first\"");
                 command
             },
             ""
@@ -199,20 +199,20 @@ fn keys_are_fields_as_people_have_them() {
         .text(),
         semi
     );
-    assert_eq!(dir.ok("dedup -q --csv-sep ; --csv 1 semi.csv").text(), semi);
+    assert_eq!(dir.ok("dedup -q -k csv(;):1 semi.csv").text(), semi);
     assert_eq!(
-        dir.ok("dedup -q --csv-sep ; --csv id semi.csv").out,
+        dir.ok("dedup -q -k csv(;):id semi.csv").out,
         dir.read("semi.csv")
     );
     let bar = dir.feed(
-        "dedup -q --csv-sep | --no-header --csv 2",
+        "dedup -q --no-header -k csv(|):2",
         "1|a|x\n2|\"a\"|y\n3|b|z\n",
     );
     assert_eq!(bar.text(), "1|a|x\n3|b|z\n");
     // Times are in the same columns.
     let timed = "at;id\n2024-01-01;x\n2024-01-01;x\n2024-03-01;x\n";
     let timed = dir.feed(
-        "dedup -q --csv-sep ; --csv id --within 1d -n 10 --time csv:at",
+        "dedup -q -k csv(;):id --within 1d --capacity 10 --time csv:at",
         timed,
     );
     assert_eq!(
@@ -222,9 +222,9 @@ fn keys_are_fields_as_people_have_them() {
         timed.err
     );
     for line in [
-        "dedup --csv-sep ; semi.csv",
-        "dedup --csv-sep ab --csv 1 semi.csv",
-        "dedup --csv-sep \" --csv 1 semi.csv",
+        "dedup -k csv(;) semi.csv",
+        "dedup -k csv(ab):1 semi.csv",
+        "dedup -k csv(\"):1 semi.csv",
     ] {
         assert_eq!(dir.run(line).code, 2, "{line}");
     }
@@ -232,7 +232,7 @@ fn keys_are_fields_as_people_have_them() {
 {"a,b": 1, "c": 2}
 "#;
     assert_eq!(
-        dir.feed("dedup -q --jsonl \"/a,b\"", commas).text(),
+        dir.feed("dedup -q -k jsonl:\"/a,b\"", commas).text(),
         "{\"a,b\": 1, \"c\": 1}\n"
     );
 }

@@ -104,13 +104,13 @@ impl Case {
         let keys = self.input.keys().max(1) as u64;
         match self.random.below(6) {
             0 => {}
-            1 | 2 => _ = write!(line, " -n {}", keys.div_ceil(1000)),
+            1 | 2 => _ = write!(line, " --capacity {}", keys.div_ceil(1000)),
             // Filters of that size are written again and again.
             // More than a filter was made for is refused, unless it grows.
             3 | 4 if !matches!(self.judge, Judge::Filter(kind) if kind != "growing") => {
-                let _ = write!(line, " -n {}", (keys * 1000).min(300_000));
+                let _ = write!(line, " --capacity {}", (keys * 1000).min(300_000));
             }
-            _ => _ = write!(line, " -n {keys}"),
+            _ => _ = write!(line, " --capacity {keys}"),
         }
         match self.judge {
             Judge::Memory => {}
@@ -118,7 +118,7 @@ impl Case {
             Judge::NewFilter | Judge::Filter(_) => {
                 line += " --filter seen --save-every 0.001";
                 if self.judge == Judge::NewFilter && self.random.below(3) == 0 {
-                    line += " --keyed";
+                    line += " --secret";
                 }
             }
         }
@@ -129,7 +129,10 @@ impl Case {
     fn prepare(&mut self, options: &str) -> HashSet<String> {
         if let Judge::Filter(kind) = self.judge {
             let room = 2 * self.input.keys() + 10;
-            let made = format!("create seen -p {} -n {room} --kind {kind}", self.rate);
+            let made = format!(
+                "create seen -p {} --capacity {room} --kind {kind}",
+                self.rate
+            );
             let made = made + self.input.rule();
             let ran = self.dir.run(&made);
             assert_eq!(ran.code, 0, "{}: {made}: {}", self.told, ran.err);

@@ -216,8 +216,8 @@ fn stream(times: Times, quiet: bool, generations: i64, runs: usize, seed: u64) {
         dir.write("events.jsonl", lines(part, first));
         let threads = 1 + run % 3;
         let ran = dir.ok(&format!(
-            "dedup {option} 24h --generations {generations} -n {EVENTS} -p 1e-4 --jsonl /id --time jsonl:/ts \
-             --filter seen.tamis --json-report report.json -j {threads} events.jsonl"
+            "dedup {option} 24h --generations {generations} --capacity {EVENTS} -p 1e-4 -k jsonl:/id --time jsonl:/ts \
+             --filter seen.tamis --report report.json -j {threads} events.jsonl"
         ));
         let mut numbers = printed(&ran).into_iter().peekable();
         for (number, event) in (first..).zip(part) {
@@ -284,7 +284,7 @@ fn the_last_keys() {
             .enumerate()
             .map(|(number, key)| format!("{{\"number\":{number},\"id\":{key}}}\n"))
             .collect();
-        let line = format!("dedup --last {last} --jsonl /id -p 1e-4 --filter seen.tamis");
+        let line = format!("dedup --last {last} -k jsonl:/id -p 1e-4 --filter seen.tamis");
         let ran = dir.feed(&line, text);
         assert_eq!(ran.code, 0, "{}", ran.err);
         let mut numbers = printed(&ran).into_iter().peekable();
@@ -315,7 +315,7 @@ fn the_output_does_not_depend_on_threads_or_where_it_is_kept() {
     let dir = Sandbox::new();
     let events = events(Times::Jumps, 20_000, 24 * HOUR, 8, &mut Random::new(28, 12));
     dir.write("events.jsonl", lines(&events, 0));
-    let line = "dedup --within 24h --jsonl /id --time jsonl:/ts -q events.jsonl";
+    let line = "dedup --within 24h -k jsonl:/id --time jsonl:/ts -q events.jsonl";
     let one = dir.ok(&format!("{line} -j 1"));
     assert!(one.text().lines().count() > 1_000);
     assert_eq!(one.out, dir.ok(&format!("{line} -j 4")).out);
@@ -346,7 +346,7 @@ fn times_that_are_odd_are_counted_and_nothing_is_lost() {
     );
     dir.write("events.csv", csv);
     let ran = dir.ok(
-        "dedup --within 1d --csv id --time csv:at --json-report report.json events.csv --filter seen.tamis",
+        "dedup --within 1d -k csv:id --time csv:at --report report.json events.csv --filter seen.tamis",
     );
     let expected = "id,at\nfirst,\na,2024-01-01T00:00:00Z\nb,soon\nc,2099-01-01\nd,FUTURE\ne,1960-01-01\n\
                     e,1960-01-01\nshort\na,2024-01-03T03:00:01\n";
@@ -374,7 +374,7 @@ fn times_are_read_as_logs_write_them_and_never_guessed() {
     let apache = |day, key| format!("{key} - - [{day}/Oct/2000:13:55:36 -0700] \"GET /\" 200\n");
     let access = apache("10", "a") + &apache("11", "a") + &apache("16", "a");
     dir.write("access.log", &access);
-    let log = dir.ok("dedup -q --within 5d -n 10 --field 1 --time line access.log");
+    let log = dir.ok("dedup -q --within 5d --capacity 10 -k field:1 --time line access.log");
     assert_eq!(log.text(), apache("10", "a") + &apache("16", "a"));
     for (first, second, third, format) in [
         (
@@ -401,7 +401,7 @@ fn times_are_read_as_logs_write_them_and_never_guessed() {
         let in_december = UNIX_EPOCH + Duration::from_secs(1_733_000_000);
         file.unwrap().set_modified(in_december).unwrap();
         let line = format!(
-            "dedup -q --within 5d -n 10 --no-header --tsv 2 --time tsv:1 {format} times.tsv"
+            "dedup -q --within 5d --capacity 10 --no-header -k tsv:2 --time tsv:1 {format} times.tsv"
         );
         let ran = dir.ok(&line);
         assert_eq!(
@@ -411,13 +411,13 @@ fn times_are_read_as_logs_write_them_and_never_guessed() {
         );
     }
     dir.write("dates.csv", "at,id\n2024-05-01,a\n20240501,b\n");
-    dir.ok("create week.tamis --within 7d -n 10");
+    dir.ok("create week.tamis --within 7d --capacity 10");
     for command in [
-        "dedup --within 7d -n 10",
+        "dedup --within 7d --capacity 10",
         "add week.tamis",
         "dedup --filter week.tamis",
     ] {
-        let ran = dir.run(&format!("{command} --csv id --time csv:at dates.csv"));
+        let ran = dir.run(&format!("{command} -k csv:id --time csv:at dates.csv"));
         assert_eq!(ran.code, 2, "{command}");
         for part in [
             "dates.csv:3: the time '20240501' can be read in two ways: as 2024-05-01T00:00:00Z, or as 20,240,501 seconds",
@@ -435,10 +435,10 @@ fn a_clock_that_is_behind_is_said_and_loses_nothing() {
     let ahead = Moment::now() + std::time::Duration::from_secs(1_800);
     dir.write("first.jsonl", format!("{{\"id\":1,\"ts\":\"{ahead}\"}}\n"));
     dir.ok(
-        "dedup -q --within 8h -n 10 --jsonl /id --time jsonl:/ts --filter seen.tamis first.jsonl",
+        "dedup -q --within 8h --capacity 10 -k jsonl:/id --time jsonl:/ts --filter seen.tamis first.jsonl",
     );
     let ran = dir.feed(
-        "dedup --within 8h --jsonl /id --filter seen.tamis",
+        "dedup --within 8h -k jsonl:/id --filter seen.tamis",
         "{\"id\":1}\n{\"id\":2}\n",
     );
     assert_eq!(ran.text(), "{\"id\":2}\n");
@@ -454,7 +454,7 @@ fn a_killed_run_prints_again_but_loses_nothing() {
     let all: Vec<String> = (0..40_000)
         .map(|i| format!("{{\"id\":{i},\"ts\":{}}}\n", 1_700_000_000 + i))
         .collect();
-    let line = "dedup -q --within 24h -n 100k --jsonl /id --time jsonl:/ts --filter seen.tamis --save-every 0.01";
+    let line = "dedup -q --within 24h --capacity 100k -k jsonl:/id --time jsonl:/ts --filter seen.tamis --save-every 0.01";
     let mut command = dir.command(line);
     let mut child = start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

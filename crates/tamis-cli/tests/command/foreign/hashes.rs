@@ -18,7 +18,7 @@ fn texts_of_2010_are_read_by_themselves() {
         let text = sample_path(&format!("pybloomfilter/2010_{name}.base64"));
         std::fs::copy(text, sandbox.path("text")).unwrap();
         sandbox.ok("copy text copied.bloom");
-        sandbox.ok("import imported.bloom text");
+        sandbox.ok("copy text imported.bloom");
         assert_eq!(sandbox.read("copied.bloom"), sandbox.read("imported.bloom"));
         assert!(sandbox.read("copied.bloom").starts_with(b"MBITARRAY"));
         for file in ["text", "copied.bloom", "imported.bloom"] {
@@ -40,15 +40,15 @@ fn texts_of_2010_are_read_by_themselves() {
             &sandbox.feed("add text", "new\n"),
             &["packed", "tamis copy"],
         );
-        fails(&sandbox.run("import text.tamis text"), &["pybloomfilter"]);
+        fails(&sandbox.run("copy text text.tamis"), &["pybloomfilter"]);
         fails(
-            &sandbox.run("import imported.bloom text"),
+            &sandbox.run("copy text imported.bloom"),
             &["already exists"],
         );
         // What the header says is not to be overruled, nor is a number text.
-        let wrong = sandbox.feed("check --hash sha512 text", keys);
+        let wrong = sandbox.feed("check --format pybloomfilter,hash=sha512 text", keys);
         fails(&wrong, &["expected djb"]);
-        let number = sandbox.feed("check --keys python-number text", "1\n");
+        let number = sandbox.feed("check --key-type python-number text", "1\n");
         fails(&number, &["python-number", "utf8"]);
     }
 }
@@ -66,15 +66,15 @@ fn old_hashes_are_named_or_doubted() {
     ] {
         let sandbox = super::with_sample(&format!("pybloomfilter/pbfm_{file}.bloom"));
         let keys = lines(&words());
-        let line = format!("check --keys utf8 --hash {hash} f");
+        let line = format!("check --key-type utf8 --format pybloomfilter,hash={hash} f");
         let named = sandbox.feed(&line, keys.clone());
         assert_eq!((named.text(), &*named.err), (&*keys, ""), "{file}");
-        let alone = sandbox.feed("check --keys utf8 f", keys.clone());
+        let alone = sandbox.feed("check --key-type utf8 f", keys.clone());
         if is_sure {
             assert_eq!((alone.text(), &*alone.err), (&*keys, ""), "{file}");
             continue;
         }
-        for said in ["does not say how its keys were hashed", hash, "--hash"] {
+        for said in ["does not say how its keys were hashed", hash, "hash=HASH"] {
             assert!(alone.err.contains(said), "{file}: {}", alone.err);
         }
         let info = sandbox.ok("info --json f");
@@ -82,12 +82,15 @@ fn old_hashes_are_named_or_doubted() {
     }
     let sandbox = super::with_sample("guava/guava_bytes_n1000_p01_key0-499.mitz64.bin");
     fails(
-        &sandbox.feed("check --keys utf8 --hash djb f", "key1\n"),
-        &["guava", "only pybloomfilter"],
+        &sandbox.feed(
+            "check --key-type utf8 --format pybloomfilter,hash=djb f",
+            "key1\n",
+        ),
+        &["pybloomfilter"],
     );
-    sandbox.ok("create -n 10 g.tamis");
+    sandbox.ok("create --capacity 10 g.tamis");
     fails(
-        &sandbox.feed("check --hash djb g.tamis", "key1\n"),
-        &["--hash is for other systems' filters"],
+        &sandbox.feed("check --format pybloomfilter,hash=djb g.tamis", "key1\n"),
+        &["expected a pybloomfilter filter, got a Tamis filter"],
     );
 }

@@ -110,7 +110,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn building() {
     let dir = sandbox(1);
-    let build = format!("index -q -o ix {TREE}");
+    let build = format!("index -q ix {TREE}");
     let whole = run_until(&dir, &build, u64::MAX);
     for moment in 0..MOMENTS {
         for file in dir.list() {
@@ -134,24 +134,24 @@ fn remove(dir: &Sandbox, name: &str) {
 #[test]
 fn updating() {
     let dir = sandbox(2);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     change(&dir, 1000);
-    let whole = run_until(&dir, "index -q -o ix", u64::MAX);
+    let whole = run_until(&dir, "index -q ix", u64::MAX);
     for moment in 0..MOMENTS {
         change(&dir, moment);
-        run_until(&dir, "index -q -o ix", whole * moment / MOMENTS);
-        is_true_and_goes_on(&dir, "index -q -o ix", moment);
+        run_until(&dir, "index -q ix", whole * moment / MOMENTS);
+        is_true_and_goes_on(&dir, "index -q ix", moment);
     }
 }
 
 #[test]
 fn watching() {
     let dir = sandbox(3);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     change(&dir, 1000);
-    let whole = run_until(&dir, "index -q -o ix", u64::MAX);
+    let whole = run_until(&dir, "index -q ix", u64::MAX);
     for moment in 0..MOMENTS {
-        let mut command = dir.command("index -q -o ix --watch");
+        let mut command = dir.command("index -q ix --watch");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut watch = Running(start(&mut command));
         // Changes come until it has made as many calls as it takes, wherever it is then.
@@ -173,6 +173,6 @@ fn watching() {
             std::thread::sleep(Duration::from_millis(2));
         }
         drop(watch);
-        is_true_and_goes_on(&dir, "index -q -o ix", moment);
+        is_true_and_goes_on(&dir, "index -q ix", moment);
     }
 }

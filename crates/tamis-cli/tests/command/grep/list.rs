@@ -5,7 +5,7 @@ use super::queries::sixty;
 
 fn the_sixty(files: u64, bytes: u64, index: &[&str]) {
     let (dir, tree) = plant(files, bytes, 60);
-    let mut args = vec!["index", "-q", "-o", "ix", TREE];
+    let mut args = vec!["index", "-q", "ix", TREE];
     args.extend(index);
     dir.ok(&args.join(" "));
     let different: Vec<String> = (sixty(&tree).iter())

@@ -274,13 +274,13 @@ fn ask(dir: &Sandbox, writers: &Writers, round: u64) {
     writers.act(1 + round % 3);
     let one = before.iter().nth(round as usize % before.len().max(1));
     let (args, wanted): (Vec<&str>, HashSet<String>) = match (round % 4, one) {
-        (0, Some(id)) => (vec!["grep", "ix", id], HashSet::from([id.clone()])),
+        (0, Some(id)) => (vec!["grep", id, "ix"], HashSet::from([id.clone()])),
         (1, _) => (
-            vec!["grep", "-E", "ix", r"needle id\d+x[0-9a-f]+ of"],
+            vec!["grep", "-E", r"needle id\d+x[0-9a-f]+ of", "ix"],
             before.clone(),
         ),
-        (2, _) => (vec!["grep", "-i", "-F", "ix", "NEEDLE ID"], before.clone()),
-        _ => (vec!["grep", "ix", "needle"], before.clone()),
+        (2, _) => (vec!["grep", "-i", "-F", "NEEDLE ID", "ix"], before.clone()),
+        _ => (vec!["grep", "needle", "ix"], before.clone()),
     };
     let ran = tamis(dir, &args);
     let found = ids(&ran.out);
@@ -315,7 +315,7 @@ const ROUNDS: u64 = 120;
 fn no_line_is_missed_with_an_index_that_is_not_updated() {
     let dir = Sandbox::new();
     let writers = Writers::start(&dir, LOGS);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     for round in 0..ROUNDS {
         ask(&dir, &writers, round);
     }
@@ -327,19 +327,19 @@ fn no_line_is_missed_with_an_index_that_is_not_updated() {
 fn no_line_is_missed_with_an_index_that_is_updated() {
     let dir = Sandbox::new();
     let writers = Writers::start(&dir, LOGS);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     for round in 0..ROUNDS {
         if round % 2 == 0 {
             writers.act(1);
             // A file that vanishes or is half packed may be reported, which is no reason to stop.
-            let ran = tamis(&dir, ["index", "-q", "-o", "ix"]);
+            let ran = tamis(&dir, ["index", "-q", "ix"]);
             assert!(ran.code >= 0, "{}", ran.err);
         }
         ask(&dir, &writers, round);
     }
     assert!(writers.rotations() > 200, "{}", writers.rotations());
     writers.end();
-    let quiet = tamis(&dir, ["index", "-q", "-o", "ix"]);
+    let quiet = tamis(&dir, ["index", "-q", "ix"]);
     assert_eq!(quiet.code, 0, "{}", quiet.err);
 }
 
@@ -348,8 +348,8 @@ fn no_line_is_missed_with_an_index_that_is_updated() {
 fn no_line_is_missed_while_the_index_is_watched() {
     let dir = Sandbox::new();
     let writers = Writers::start(&dir, LOGS);
-    dir.ok(&format!("index -q -o ix {TREE}"));
-    let mut command = dir.command("index -q -o ix --watch");
+    dir.ok(&format!("index -q ix {TREE}"));
+    let mut command = dir.command("index -q ix --watch");
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut watch = Running(start(&mut command));
     let said = read_in_the_background(watch.0.stderr.take().unwrap());
@@ -398,10 +398,10 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 fn questions_end_while_files_change_without_a_pause() {
     let dir = Sandbox::new();
     let writers = Writers::start(&dir, 2);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     writers.act(400);
     for _ in 0..15 {
-        let ran = tamis(&dir, ["grep", "ix", "needle"]);
+        let ran = tamis(&dir, ["grep", "needle", "ix"]);
         let found = ids(&ran.out);
         let lines = writers.truth.0.lock().unwrap();
         assert!(found.is_subset(&lines.begun));

@@ -24,7 +24,7 @@ fn with_a_large_file() -> (Sandbox, Tree) {
         );
     }
     dir.write(LARGE, text);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     (dir, tree)
 }
 
@@ -73,7 +73,7 @@ fn ask(dir: &Sandbox) {
 #[test]
 fn what_only_has_another_name_is_not_read_again() {
     let (dir, _) = with_a_large_file();
-    let nothing = bytes_read(&dir, "index -q -o ix");
+    let nothing = bytes_read(&dir, "index -q ix");
     assert!(
         nothing < LARGE_BYTES / 4,
         "{nothing} bytes to find that nothing changed"
@@ -98,7 +98,7 @@ fn what_only_has_another_name_is_not_read_again() {
     for (what, change) in changes {
         change(&dir);
         ask(&dir);
-        let read = bytes_read(&dir, "index -q -o ix");
+        let read = bytes_read(&dir, "index -q ix");
         assert!(read < LARGE_BYTES / 2, "{what}: {read} bytes read");
         ask(&dir);
     }
@@ -110,12 +110,12 @@ fn what_only_has_another_name_is_not_read_again() {
     file.set_modified(SystemTime::now()).unwrap();
     drop(file);
     ask(&dir);
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     ask(&dir);
     // The other one of two names is gone.
     fs::remove_file(dir.path("tree/old/large.log.2")).unwrap();
     ask(&dir);
-    let read = bytes_read(&dir, "index -q -o ix");
+    let read = bytes_read(&dir, "index -q ix");
     assert!(read < LARGE_BYTES / 2, "{read} bytes read");
     ask(&dir);
     // What is appended is read, and not the rest.
@@ -127,7 +127,7 @@ fn what_only_has_another_name_is_not_read_again() {
     drop(file);
     ask(&dir);
     assert_same(&dir, "ix", "-n", Syntax::Words, "appended1");
-    let read = bytes_read(&dir, "index -q -o ix");
+    let read = bytes_read(&dir, "index -q ix");
     assert!(read < LARGE_BYTES / 2, "{read} bytes read for a line");
     assert_same(&dir, "ix", "-n", Syntax::Words, "appended1");
     ask(&dir);
@@ -139,7 +139,7 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
     let (dir, _) = with_a_large_file();
     dir.write("tree/one", "thimble aaa\n");
     dir.write("tree/two", "anchorx aaa\n");
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     let swap = |one: &str, two: &str| {
         fs::rename(dir.path(one), dir.path("aside")).unwrap();
         fs::rename(dir.path(two), dir.path(one)).unwrap();
@@ -152,11 +152,11 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
     };
     swap("tree/one", "tree/two");
     asked();
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     asked();
     fs::copy(dir.path(LARGE), dir.path("tree/copy.log")).unwrap();
     asked();
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     asked();
     // Written over in the middle, to the same size.
     let mut text = fs::read(dir.path(LARGE)).unwrap();
@@ -164,7 +164,7 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
     text[middle..middle + 9].copy_from_slice(b" changed ");
     dir.write(LARGE, &text);
     asked();
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     asked();
     // Cut, and then written to more than it had.
     dir.write("tree/one", "a");
@@ -174,14 +174,14 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
         "a changed thimble with more than there was\n".repeat(3),
     );
     asked();
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     asked();
 }
 
 #[test]
 fn an_index_moves_with_its_files() {
     let (dir, _) = with_a_large_file();
-    let found = tamis(&dir, ["grep", "-n", "ix", "large0000100"]);
+    let found = tamis(&dir, ["grep", "-n", "large0000100", "ix"]);
     assert_eq!(found.code, 0, "{}", found.err);
     fs::create_dir(dir.path("attic")).unwrap();
     for name in dir.list() {
@@ -190,7 +190,7 @@ fn an_index_moves_with_its_files() {
         }
     }
     let moved = finish(
-        dir.command("grep -n ix large0000100")
+        dir.command("grep -n large0000100 ix")
             .current_dir(dir.path("attic")),
     );
     assert_eq!(
@@ -203,7 +203,7 @@ fn an_index_moves_with_its_files() {
     fs::create_dir(dir.path(TREE)).unwrap();
     dir.write("tree/large.log", "large0000100 of somebody else\n");
     let moved = finish(
-        dir.command("grep -n ix large0000100")
+        dir.command("grep -n large0000100 ix")
             .current_dir(dir.path("attic")),
     );
     assert_eq!(
@@ -212,10 +212,10 @@ fn an_index_moves_with_its_files() {
         "{}",
         moved.err
     );
-    let again = finish(dir.command("index -q -o ix").current_dir(dir.path("attic")));
+    let again = finish(dir.command("index -q ix").current_dir(dir.path("attic")));
     assert_eq!(again.code, 0, "{}", again.err);
     let moved = finish(
-        dir.command("grep -n ix large0000100")
+        dir.command("grep -n large0000100 ix")
             .current_dir(dir.path("attic")),
     );
     assert_eq!(
@@ -225,7 +225,7 @@ fn an_index_moves_with_its_files() {
         moved.err
     );
     // From elsewhere, paths are whole.
-    let elsewhere = tamis(&dir, ["grep", "-n", "attic/ix", "large0000100"]);
+    let elsewhere = tamis(&dir, ["grep", "-n", "large0000100", "attic/ix"]);
     assert_eq!(
         relative(&dir, "attic", &elsewhere),
         (0, found.text().to_string())
@@ -236,11 +236,11 @@ fn an_index_moves_with_its_files() {
 fn a_tree_has_another_root() {
     let (dir, _) = with_a_large_file();
     fs::rename(dir.path(TREE), dir.path("moved")).unwrap();
-    let lost = tamis(&dir, ["grep", "ix", "large0000100"]);
+    let lost = tamis(&dir, ["grep", "large0000100", "ix"]);
     assert_eq!(lost.code, 2, "{}", lost.text());
     let found = tamis(
         &dir,
-        ["grep", "-n", "--root", "tree=moved", "ix", "large0000100"],
+        ["grep", "-n", "--moved", "tree=moved", "large0000100", "ix"],
     );
     let expected = rg(&dir, ["-n", "-w", "large0000100", "moved"]);
     assert_eq!(
@@ -250,9 +250,9 @@ fn a_tree_has_another_root() {
         found.err
     );
     // For good.
-    let updated = tamis(&dir, ["index", "-q", "-o", "ix", "--root", "tree=moved"]);
+    let updated = tamis(&dir, ["index", "-q", "ix", "--moved", "tree=moved"]);
     assert_eq!(updated.code, 0, "{}", updated.err);
-    let found = tamis(&dir, ["grep", "-n", "ix", "large0000100"]);
+    let found = tamis(&dir, ["grep", "-n", "large0000100", "ix"]);
     assert_eq!(
         relative(&dir, "", &found),
         (0, expected.text().to_string()),
@@ -268,7 +268,7 @@ fn several_indexes_are_asked_at_once() {
         Tree::new(12, 100_000, number as u64)
             .write(&dir.path(name), 2)
             .unwrap();
-        dir.ok(&format!("index -q -o {name}.ix {name}"));
+        dir.ok(&format!("index -q {name}.ix {name}"));
     }
     let sorted = |ran: Ran| -> Vec<String> {
         assert!(ran.code < 2, "{}", ran.err);
@@ -282,12 +282,15 @@ fn several_indexes_are_asked_at_once() {
         ("-l", "ERROR"),
         ("-n", "nowhere"),
     ] {
-        let found = tamis(&dir, ["grep", options, "a.ix", "b.ix", "c.ix", word]);
+        let found = tamis(&dir, ["grep", options, word, "a.ix", "b.ix", "c.ix"]);
         let expected = rg(&dir, ["-zauu", options, "-w", word, "a", "b", "c"]);
         assert_eq!(sorted(found), sorted(expected), "{options} {word}");
     }
     // A pattern that is the name of no index is a pattern.
-    let found = tamis(&dir, ["grep", "-c", "a.ix", "b.ix", "WARN", "c"]);
+    let found = tamis(
+        &dir,
+        ["grep", "-c", "-e", "WARN", "-e", "c", "a.ix", "b.ix"],
+    );
     assert!(found.code < 2, "{}", found.err);
     assert!(!dir.path("WARN").exists() && Path::new(&dir.path("c")).exists());
 }

@@ -51,11 +51,10 @@ impl Query {
         if self.from_file {
             args.extend(["-f".into(), list.display().to_string()]);
         }
-        args.extend(indexes.iter().map(|index| index.to_string()));
-        if !self.from_file {
-            args.push("--".into());
-            args.extend(self.patterns.iter().cloned());
+        for pattern in self.patterns.iter().filter(|_| !self.from_file) {
+            args.extend(["-e".into(), pattern.clone()]);
         }
+        args.extend(indexes.iter().map(|index| index.to_string()));
         args
     }
 

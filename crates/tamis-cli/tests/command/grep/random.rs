@@ -269,7 +269,7 @@ fn rg_tells_matches() -> bool {
 
 fn questions_by_chance(seed: u64, key: &str) {
     let (dir, lines) = odd_tree(seed);
-    dir.ok(&format!("index -q -o ix --key {key} {TREE}"));
+    dir.ok(&format!("index -q ix --key {key} {TREE}"));
     let mut questions = Questions {
         random: Random(seed),
         spans: rg_tells_matches(),

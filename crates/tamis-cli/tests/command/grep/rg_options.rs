@@ -11,7 +11,7 @@ fn small_tree() -> Sandbox {
     dir.write("tree/a.log", "needle -x one\nNeedle\n");
     dir.write("tree/b.json", "{\"needle\":1}\n");
     dir.write("tree/c.txt", "a needle\nother\n");
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     dir
 }
 
@@ -29,7 +29,7 @@ fn a_glob_goes_before_a_type() {
         assert_same(
             &dir,
             "ix",
-            &format!("-n {options}"),
+            &format!("--capacity {options}"),
             Syntax::Words,
             "needle",
         );
@@ -41,7 +41,13 @@ fn the_last_option_about_case_counts() {
     let dir = small_tree();
     for options in ["-s", "-i -s", "-s -i", "-S -s", "-s -S", "-i -S", "-S -i"] {
         for pattern in ["needle", "Needle"] {
-            assert_same(&dir, "ix", &format!("-n {options}"), Syntax::Words, pattern);
+            assert_same(
+                &dir,
+                "ix",
+                &format!("--capacity {options}"),
+                Syntax::Words,
+                pattern,
+            );
         }
     }
 }
@@ -49,7 +55,7 @@ fn the_last_option_about_case_counts() {
 #[test]
 fn what_is_done_anyway_can_be_asked_for() {
     let dir = small_tree();
-    let plain = dir.ok("grep -n ix needle");
+    let plain = dir.ok("grep -n needle ix");
     for options in [
         "-z",
         "-a",
@@ -60,7 +66,7 @@ fn what_is_done_anyway_can_be_asked_for() {
         "-zauu -s",
         "--search-zip --text",
     ] {
-        let ran = dir.ok(&format!("grep -n {options} ix needle"));
+        let ran = dir.ok(&format!("grep -n {options} needle ix"));
         assert_eq!(ran.text(), plain.text(), "{options}");
     }
 }
@@ -78,7 +84,7 @@ fn what_cant_be_done_is_refused_by_name() {
         ("--max-depth 1", "--max-depth"),
         ("--follow", "--follow"),
     ] {
-        let ran = dir.run(&format!("grep {option} ix needle"));
+        let ran = dir.run(&format!("grep {option} needle ix"));
         assert_eq!((ran.code, ran.text()), (2, ""), "{option}: {}", ran.err);
         let said = format!("{name}, as in ripgrep: ");
         assert!(ran.err.contains(&said), "{option}: {}", ran.err);
@@ -88,7 +94,7 @@ fn what_cant_be_done_is_refused_by_name() {
 #[test]
 fn what_to_look_for_may_begin_with_a_dash() {
     let dir = small_tree();
-    dir.ok(&format!("index -q -o ix2 {TREE}/c.txt"));
+    dir.ok(&format!("index -q ix2 {TREE}/c.txt"));
     for args in [
         &["-e", "-x"][..],
         &["-e", "other", "-e", "-x"],
@@ -107,7 +113,7 @@ fn what_to_look_for_may_begin_with_a_dash() {
         );
     }
     // All other arguments are indexes.
-    let found = tamis(&dir, ["grep", "-e", "other", "ix2", "needle"]);
+    let found = tamis(&dir, ["grep", "-e", "other", "needle", "ix2"]);
     assert_eq!(found.code, 2);
     assert!(found.err.contains("needle: no such index"), "{}", found.err);
 }
@@ -131,7 +137,7 @@ fn orders_can_be_reversed() {
         let words = |line: &'static str| line.split(' ').map(String::from);
         let ours = tamis(
             &dir,
-            words("grep -l ix needle").chain(order.split(' ').map(String::from)),
+            words("grep -l needle ix").chain(order.split(' ').map(String::from)),
         );
         let theirs = rg(
             &dir,
@@ -146,10 +152,10 @@ fn orders_can_be_reversed() {
 fn a_quiet_question_has_the_same_answer() {
     let dir = small_tree();
     for (line, code) in [
-        ("-q ix needle", 0),
-        ("-q ix nowhere", 1),
-        ("-q -L ix other", 0),
-        ("-q -L ix needle", 1),
+        ("-q needle ix", 0),
+        ("-q nowhere ix", 1),
+        ("-q -L other ix", 0),
+        ("-q -L needle ix", 1),
     ] {
         let ran = dir.run(&format!("grep {line}"));
         assert_eq!((ran.code, ran.text()), (code, ""), "{line}: {}", ran.err);
@@ -162,12 +168,14 @@ fn the_arguments_of_rg_are_explained() {
     for (line, says) in [
         (
             "grep needle tree",
-            "`tamis index -o tree.index tree` makes one",
+            "tree: a folder, not an index\nhint: `tamis index tree.index tree` makes one",
         ),
-        ("grep tree needle", "tree: a folder, not an index"),
+        ("grep ix needle", "tamis grep needle ix"),
+        ("grep ix", "the pattern comes first"),
+        ("grep needle", "no index to search in"),
         (
             "grep -F needle tree/a.log",
-            "`tamis index -o a.log.index tree/a.log` makes one",
+            "`tamis index a.log.index tree/a.log` makes one",
         ),
     ] {
         let ran = dir.run(line);
@@ -188,8 +196,8 @@ fn what_is_packed_in_other_ways_is_reported() {
     ] {
         dir.write(&format!("tree/{name}"), bytes);
     }
-    dir.ok("index -q -o ix");
-    let ran = dir.ok("grep -l ix other");
+    dir.ok("index -q ix");
+    let ran = dir.ok("grep -l other ix");
     assert_eq!(ran.text(), "tree/c.txt\n");
     for said in ["d.lz4: lz4 data", "e.Z: compress data", "f.lzma: LZMA data"] {
         assert!(
@@ -200,7 +208,7 @@ fn what_is_packed_in_other_ways_is_reported() {
         );
     }
     assert!(!ran.err.contains("g.zip"), "{}", ran.err);
-    assert_eq!(dir.run("grep --strict -l ix other").code, 2);
+    assert_eq!(dir.run("grep --strict -l other ix").code, 2);
 }
 
 /// As rg's messages have them.
@@ -212,13 +220,13 @@ fn names_that_are_not_utf_8_are_kept_in_json() {
     fs::create_dir(dir.path("d")).unwrap();
     let name = std::ffi::OsStr::from_bytes(b"caf\xE9");
     fs::write(dir.path("d").join(name), "id\nneedle\n").unwrap();
-    dir.ok("index -q -o ix d");
-    dir.ok("index -q -o rows --key csv:id d");
+    dir.ok("index -q ix d");
+    dir.ok("index -q rows --key csv:id d");
     let bytes = r#""file":{"bytes":"ZC9jYWbp"}"#;
     for line in [
-        "which --json ix needle",
-        "which --json rows needle",
-        "grep --json rows needle",
+        "grep --candidates --json needle ix",
+        "grep --candidates --json needle rows",
+        "grep --json needle rows",
     ] {
         let ran = dir.ok(line);
         assert!(ran.text().contains(bytes), "{line}: {}", ran.text());

@@ -60,7 +60,7 @@ fn lines_are_counted_and_shown_across_them() {
     let frames = long.as_bytes().chunks(3_000_001);
     let frames = frames.flat_map(|frame| zstd::encode_all(frame, 1).unwrap());
     dir.write("tree/frames.log.zst", frames.collect::<Vec<u8>>());
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     let edges = [
         0,
         first - 2,
@@ -88,7 +88,7 @@ fn lines_are_counted_and_shown_across_them() {
         end += more;
         ask(&dir, &[all - 1, end - more, end - 1]);
         if more > 1 {
-            dir.ok("index -q -o ix");
+            dir.ok("index -q ix");
             ask(&dir, &[all - 1, end - more, end - 1]);
         }
     }
@@ -96,12 +96,12 @@ fn lines_are_counted_and_shown_across_them() {
     let half = line(end);
     append(&half[..40]);
     ask(&dir, &[end - 1, end]);
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     ask(&dir, &[end - 1, end]);
     append(&half[40..]);
     ask(&dir, &[end - 1, end]);
     assert_same(&dir, "ix", "-n", Syntax::Regex, "-$");
-    dir.ok("index -q -o ix");
+    dir.ok("index -q ix");
     ask(&dir, &[end - 1, end]);
 }
 
@@ -111,7 +111,7 @@ fn a_half_word_is_completed_later() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path(TREE)).unwrap();
     dir.write("tree/log", "first\nsecond thim");
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     let mut file = fs::File::options()
         .append(true)
         .open(dir.path("tree/log"))
@@ -127,7 +127,7 @@ fn a_half_word_is_completed_later() {
             assert_same(&dir, "ix", "-n", Syntax::Words, word);
             assert_same(&dir, "ix", "-n", Syntax::Words, "thim");
             assert_same(&dir, "ix", "-n -x", Syntax::Literal, "third");
-            dir.ok("index -q -o ix");
+            dir.ok("index -q ix");
         }
     }
 }
@@ -141,7 +141,7 @@ fn a_line_may_be_longer_than_a_segment() {
         "word ".repeat(SEGMENT / 4)
     );
     dir.write("tree/log", long);
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     for word in ["thimble", "start", "after it", "before", "nowhere"] {
         assert_same(&dir, "ix", "-n -M 100", Syntax::Words, word);
     }

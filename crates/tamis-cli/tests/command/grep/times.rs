@@ -90,7 +90,7 @@ fn lines_of_a_period_are_found() {
             dir.write(&name, text);
         }
     }
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     for round in 0..25 {
         let mut moments = [random.below(31 * 24 * HOUR), random.below(31 * 24 * HOUR)];
         moments.sort_unstable();
@@ -108,7 +108,7 @@ fn lines_of_a_period_are_found() {
         if round % 3 != 1 {
             args.extend(["--until", &to]);
         }
-        args.extend(["ix", "event"]);
+        args.extend(["event", "ix"]);
         let found = tamis(&dir, &args);
         assert!(found.code < 2, "{args:?}: {}", found.err);
         let mut found: Vec<&str> = found.text().lines().collect();
@@ -138,10 +138,10 @@ fn times_without_a_year_and_times_in_words() {
         "tree/own",
         "[01~02~2020 10h] event\n[03~02~2020 10h] event\n",
     );
-    dir.ok(&format!("index -q -o ix {TREE}"));
+    dir.ok(&format!("index -q ix {TREE}"));
     let count = |args: &[&str]| tamis(&dir, args).text().lines().count();
-    assert_eq!(count(&["grep", "--since", "1000d", "ix", "sshd"]), 2);
-    assert_eq!(count(&["grep", "--until", "400d", "ix", "sshd"]), 0);
+    assert_eq!(count(&["grep", "--since", "1000d", "sshd", "ix"]), 2);
+    assert_eq!(count(&["grep", "--until", "400d", "sshd", "ix"]), 0);
     assert_eq!(
         count(&[
             "grep",
@@ -149,8 +149,8 @@ fn times_without_a_year_and_times_in_words() {
             "[%d~%m~%Y %Hh]",
             "--since",
             "2020-02-02",
-            "ix",
-            "10h"
+            "10h",
+            "ix"
         ]),
         1
     );

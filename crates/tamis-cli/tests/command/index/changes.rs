@@ -48,22 +48,22 @@ fn a_log_is_written_unseen() -> bool {
     log[..6].copy_from_slice(b"first\n");
     pause();
     let before = times(&dir.path("log"));
-    let made = dir.ok("index -o ix -p 1e-6 log other");
+    let made = dir.ok("index ix -p 1e-6 log other");
     assert!(made.err.contains("1 file being written"), "{}", made.err);
     log[6..13].copy_from_slice(b"needle\n");
     if times(&dir.path("log")) != before {
         return false;
     }
-    let ran = dir.ok("which ix needle");
+    let ran = dir.ok("grep --candidates needle ix");
     assert_eq!(ran.text(), "log\n");
     assert!(
         ran.err.contains("log: being written when it was indexed"),
         "{}",
         ran.err
     );
-    assert_eq!(dir.ok("grep -n ix needle").text(), "log:2:needle\n");
+    assert_eq!(dir.ok("grep -n needle ix").text(), "log:2:needle\n");
     // As long as it is mapped, a new run does not help, ...
-    dir.ok("index -o ix");
+    dir.ok("index ix");
     log[13..20].copy_from_slice(b"thread\n");
     if times(&dir.path("log")) != before {
         return false;
@@ -71,10 +71,10 @@ fn a_log_is_written_unseen() -> bool {
     assert_eq!(which(&dir, "ix thread"), ["log"]);
     // ... and then it does.
     drop(log);
-    let made = dir.ok("index -o ix");
+    let made = dir.ok("index ix");
     assert!(!made.err.contains("being written"), "{}", made.err);
     assert_eq!(which(&dir, "ix thread"), ["log"]);
-    assert_eq!(dir.run("which ix nowhere").code, 1);
+    assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
     // What begins later is seen at once.
     let mut log = map(&dir.path("log"));
     pause();
@@ -92,23 +92,23 @@ fn a_mapping_in_memory_is_a_candidate_while_it_lasts() {
     fs::write(&path, " ".repeat(10_000)).unwrap();
     let dir = Sandbox::new();
     // The index is on another file system than the log.
-    let made = dir.ok(&format!("index -o ix -p 1e-6 {}", memory.path().display()));
+    let made = dir.ok(&format!("index ix -p 1e-6 {}", memory.path().display()));
     assert!(!made.err.contains("being written"), "{}", made.err);
-    assert_eq!(dir.run("which ix needle").code, 1);
+    assert_eq!(dir.run("grep --candidates needle ix").code, 1);
     let mut log = map(&path);
     let before = times(&path);
     assert_eq!(log[0], b' ');
     pause();
     log[..7].copy_from_slice(b"needle\n");
     assert_eq!(times(&path), before, "so that it is this test's case");
-    let ran = dir.ok("which ix needle");
+    let ran = dir.ok("grep --candidates needle ix");
     assert!(ran.err.contains("being written"), "{}", ran.err);
-    let again = dir.ok("index -o ix");
+    let again = dir.ok("index ix");
     assert!(again.err.contains("1 new or changed"), "{}", again.err);
     drop(log);
-    dir.ok("index -o ix");
+    dir.ok("index ix");
     assert_eq!(which(&dir, "ix needle").len(), 1);
-    assert_eq!(dir.run("which ix thread").code, 1);
+    assert_eq!(dir.run("grep --candidates thread ix").code, 1);
 }
 
 /// A file that somebody has open to write to may be half written.
@@ -121,21 +121,21 @@ fn a_file_open_for_writing_is_a_candidate() {
         .append(true)
         .open(dir.path("log"))
         .unwrap();
-    let made = dir.ok("index -o ix -p 1e-6 log");
+    let made = dir.ok("index ix -p 1e-6 log");
     assert!(
         made.err.contains("being written, for example log"),
         "{}",
         made.err
     );
     assert_eq!(which(&dir, "ix needle"), ["log"]);
-    let json = dir.ok("which --json ix needle");
+    let json = dir.ok("grep --candidates --json needle ix");
     assert!(json.text().contains("\"stale\""), "{}", json.text());
     drop(writer);
     // A reader does not matter.
     let _reader = fs::File::open(dir.path("log")).unwrap();
-    dir.ok("index -o ix");
-    assert_eq!(dir.run("which ix needle").code, 1);
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    dir.ok("index ix");
+    assert_eq!(dir.run("grep --candidates needle ix").code, 1);
+    assert!(dir.ok("index ix").err.contains("up to date"));
 }
 
 #[test]
@@ -155,16 +155,16 @@ fn a_file_that_grows_while_it_is_read_is_a_candidate() {
         count
     });
     for _ in 0..3 {
-        dir.ok("index -o ix -p 1e-6 log");
+        dir.ok("index ix -p 1e-6 log");
         assert_eq!(which(&dir, "ix grown-0"), ["log"]);
         assert_eq!(which(&dir, "ix nowhere"), ["log"]);
     }
     stop.send(()).unwrap();
     let last = writer.join().unwrap() - 1;
     assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
-    dir.ok("index -o ix");
+    dir.ok("index ix");
     assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
-    assert_eq!(dir.run("which ix nowhere").code, 1);
+    assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
 }
 
 /// Filters that lost some bytes: nothing is missed, all is told, and the next run mends it.
@@ -177,7 +177,7 @@ fn a_damaged_index_misses_nothing() {
         let words: String = (0..3000).map(|i| word(file, i) + "\n").collect();
         dir.write(&format!("d/{file}"), words);
     }
-    dir.ok("index -o ix d");
+    dir.ok("index ix d");
     let sound = dir.read("ix");
     let keys: String = (0..4)
         .flat_map(|file| (0..3000).map(move |i| word(file, i) + "\n"))
@@ -189,7 +189,7 @@ fn a_damaged_index_misses_nothing() {
     bytes[second..second + 64].fill(0);
     dir.write("ix", &bytes);
 
-    let found = dir.feed("which ix -f -", &keys);
+    let found = dir.feed("grep --candidates -f - ix", &keys);
     let answers: std::collections::HashSet<&str> = found.text().lines().collect();
     for file in 0..4 {
         for i in 0..3000 {
@@ -207,7 +207,7 @@ fn a_damaged_index_misses_nothing() {
     assert!(dir.ok("info ix").text().contains("damaged"));
     assert_eq!(dir.run("verify ix").code, 2);
 
-    let again = dir.ok("index -o ix");
+    let again = dir.ok("index ix");
     assert!(
         again.err.contains("1 damaged filter made again") && !again.err.contains("up to date"),
         "{}",
@@ -217,14 +217,14 @@ fn a_damaged_index_misses_nothing() {
         serde_json::from_str(dir.ok("info --json ix").text()).unwrap();
     assert_eq!(keys_now["keys"], info["keys"], "as it was");
     assert_eq!(dir.run("verify ix").code, 0);
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    assert!(dir.ok("index ix").err.contains("up to date"));
 
     // Damage of all else is an error, with the way out.
     for at in [20, bytes.len() - 3] {
         let mut bytes = sound.clone();
         bytes[at] ^= 1;
         dir.write("ix", &bytes);
-        for line in ["which ix word", "index -o ix", "info ix"] {
+        for line in ["grep --candidates word ix", "index ix", "info ix"] {
             let ran = dir.run(line);
             assert_eq!(ran.code, 2, "{line}");
             assert!(ran.err.contains("hint: remove it"), "{line}: {}", ran.err);
@@ -242,14 +242,14 @@ fn a_root_that_is_missing_or_empty_is_an_error() {
     dir.write("disk/log", "needle\n");
     dir.write("other/log", "thread\n");
     dir.write("file", "pins\n");
-    dir.ok("index -o ix -p 1e-6 disk other bare file");
+    dir.ok("index ix -p 1e-6 disk other bare file");
     assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
     let index = dir.read("ix");
     let is_told = |says: &str| {
         for line in [
-            "which ix needle",
-            "which ix thread",
-            "grep -n ix thread",
+            "grep --candidates needle ix",
+            "grep --candidates thread ix",
+            "grep -n thread ix",
             "info ix",
             "info --json ix",
         ] {
@@ -257,8 +257,8 @@ fn a_root_that_is_missing_or_empty_is_an_error() {
             assert_eq!(ran.code, 2, "{line}: {}", ran.err);
             assert!(ran.err.contains(says), "{line}: {}", ran.err);
         }
-        assert_eq!(dir.run("which ix thread").text(), "other/log\n");
-        for line in ["index -o ix", "index -o ix disk other bare file"] {
+        assert_eq!(dir.run("grep --candidates thread ix").text(), "other/log\n");
+        for line in ["index ix", "index ix disk other bare file"] {
             let ran = dir.run(line);
             assert_eq!(ran.code, 2, "{line}: {}", ran.err);
             assert!(
@@ -279,7 +279,7 @@ fn a_root_that_is_missing_or_empty_is_an_error() {
     fs::remove_file(dir.path("file")).unwrap();
     is_told("file: No such file");
     // The way out.
-    dir.ok("index -o ix disk other bare");
+    dir.ok("index ix disk other bare");
     assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
 }
 
@@ -300,7 +300,7 @@ fn folders_and_links_that_change_places_are_seen() {
         std::os::unix::fs::symlink(dir.path(target), dir.path(name)).unwrap();
     };
     link("one", "d/link");
-    dir.ok("index -o ix -p 1e-6 d");
+    dir.ok("index ix -p 1e-6 d");
     assert_eq!(which(&dir, "ix needle"), ["d/a/log"]);
     fs::rename(dir.path("d/a"), dir.path("d/c")).unwrap();
     fs::rename(dir.path("d/b"), dir.path("d/a")).unwrap();
@@ -309,7 +309,7 @@ fn folders_and_links_that_change_places_are_seen() {
     assert!(which(&dir, "ix needle").contains(&"d/b/log".to_owned()));
     assert!(which(&dir, "ix thread").contains(&"d/a/log".to_owned()));
     assert!(which(&dir, "ix carpet").contains(&"d/link".to_owned()));
-    dir.ok("index -o ix");
+    dir.ok("index ix");
     assert_eq!(which(&dir, "ix needle"), ["d/b/log"]);
     assert_eq!(which(&dir, "ix carpet"), ["d/link"]);
     // A folder of another name is new files, and gone ones.
@@ -327,11 +327,11 @@ fn temporary_files_are_no_files_of_it() {
     let dir = Sandbox::new();
     dir.write("a", "word\n");
     dir.write(".tamis-abc123.tmp", "word\n");
-    dir.ok("index -o ix .");
+    dir.ok("index ix .");
     dir.write(".tamis-xyz987.tmp", "word\n");
     assert_eq!(which(&dir, "ix word"), ["./a"]);
-    assert_eq!(dir.run("which ix nothing").code, 1);
-    assert!(dir.ok("index -o ix .").err.contains("up to date"));
+    assert_eq!(dir.run("grep --candidates nothing ix").code, 1);
+    assert!(dir.ok("index ix .").err.contains("up to date"));
 }
 
 /// Runs at once give one whole index, and none of them fails.
@@ -345,7 +345,7 @@ fn runs_at_once_do_not_disturb_each_other() {
     for round in 0..3 {
         dir.write("d/changing", format!("round-{round}\n"));
         let runs: Vec<_> = (0..4)
-            .map(|_| crate::common::start(dir.command("index -q -o d/ix d").stderr(Stdio::piped())))
+            .map(|_| crate::common::start(dir.command("index -q d/ix d").stderr(Stdio::piped())))
             .collect();
         for run in runs {
             let ended = run.wait_with_output().unwrap();
@@ -390,7 +390,7 @@ fn what_may_not_be_read_is_told() {
     if root {
         chown(dir.path("out"), Some(65534), Some(65534)).unwrap();
     }
-    let made = run("index -o out/ix -p 1e-6 d");
+    let made = run("index out/ix -p 1e-6 d");
     assert_eq!(made.code, 2, "{}", made.err);
     for name in ["d/closed", "d/secret"] {
         assert!(
@@ -400,7 +400,7 @@ fn what_may_not_be_read_is_told() {
             made.err
         );
     }
-    let ran = run("which out/ix needle");
+    let ran = run("grep --candidates needle out/ix");
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(
         ran.err.contains("d/closed: Permission denied"),
@@ -412,7 +412,7 @@ fn what_may_not_be_read_is_told() {
     assert_eq!(found.contains(&"d/open"), root, "{found:?}: {}", ran.err);
     mode("d/closed", 0o755);
     mode("d/secret", 0o644);
-    let ran = run("which out/ix needle");
+    let ran = run("grep --candidates needle out/ix");
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.text().contains("d/closed/log\n") && ran.text().contains("d/secret\n"));
 }
@@ -448,16 +448,16 @@ fn a_file_with_the_inode_of_a_deleted_one_is_another() {
             fs::create_dir(dir.path("d")).unwrap();
             dir.write("d/other", "nothing\n");
             write_undated(&dir, "d/old", &text("thread"));
-            dir.ok("index -o ix -p 1e-6 d");
+            dir.ok("index ix -p 1e-6 d");
             fs::remove_file(dir.path("d/old")).unwrap();
             write_undated(&dir, name, &text("needle"));
             assert_eq!(which(&dir, "ix needle"), [name]);
-            assert_eq!(dir.ok("grep -c ix needle").text(), format!("{name}:1\n"));
-            let made = dir.ok("index -o ix");
+            assert_eq!(dir.ok("grep -c needle ix").text(), format!("{name}:1\n"));
+            let made = dir.ok("index ix");
             assert!(made.err.contains(" 1 new or changed, "), "{}", made.err);
             assert!(!made.err.contains("renamed"), "{}", made.err);
             assert_eq!(which(&dir, "ix needle"), [name]);
-            assert_eq!(dir.run("which ix thread").code, 1);
+            assert_eq!(dir.run("grep --candidates thread ix").code, 1);
         }
     }
 }
@@ -481,14 +481,14 @@ fn a_time_that_was_set_proves_nothing() {
         let filler = "filler\n".repeat(1000);
         write_undated(&dir, "d/log", &format!("{filler}thread\n{filler}"));
         fs::hard_link(dir.path("d/log"), dir.path("d/other")).unwrap();
-        dir.ok("index -o ix -p 1e-6 d");
+        dir.ok("index ix -p 1e-6 d");
         write_undated(&dir, "d/log", &format!("{filler}needle\n{filler}"));
         change(&dir);
         let all = fs::read_dir(dir.path("d")).unwrap().count();
         assert_eq!(which(&dir, "ix needle").len(), all);
-        dir.ok("index -o ix");
+        dir.ok("index ix");
         assert_eq!(which(&dir, "ix needle").len(), all);
-        assert_eq!(dir.run("which ix thread").code, 1);
+        assert_eq!(dir.run("grep --candidates thread ix").code, 1);
     }
 }
 
@@ -512,7 +512,7 @@ fn a_file_with_two_names_that_is_written_to_is_seen() {
         let filler = "filler\n".repeat(1000);
         dir.write("d/log", format!("{filler}thread\n{filler}"));
         link(&dir);
-        dir.ok("index -o ix -p 1e-6 d");
+        dir.ok("index ix -p 1e-6 d");
         let before = fs::metadata(dir.path("d/log")).unwrap().modified().unwrap();
         dir.write("d/log", format!("{filler}needle\n{filler}"));
         set_back(&dir, "d/log", before);
@@ -525,10 +525,10 @@ fn a_file_with_two_names_that_is_written_to_is_seen() {
             .collect();
         let found = which(&dir, "ix needle");
         assert!(all.iter().all(|name| found.contains(name)), "{found:?}");
-        assert_eq!(lines(dir.ok("grep ix needle").text()).len(), all.len());
-        dir.ok("index -o ix");
+        assert_eq!(lines(dir.ok("grep needle ix").text()).len(), all.len());
+        dir.ok("index ix");
         assert_eq!(which(&dir, "ix needle").len(), all.len());
-        assert_eq!(dir.run("which ix thread").code, 1);
+        assert_eq!(dir.run("grep --candidates thread ix").code, 1);
     }
 }
 
@@ -539,9 +539,9 @@ fn a_new_link_is_not_a_new_name() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path("d")).unwrap();
     dir.write("d/log", "needle\n");
-    dir.ok("index -o ix -p 1e-6 d");
+    dir.ok("index ix -p 1e-6 d");
     std::os::unix::fs::symlink("log", dir.path("d/soft")).unwrap();
-    let made = dir.ok("index -o ix");
+    let made = dir.ok("index ix");
     assert!(
         made.err
             .contains("2 files, 0 new or changed, 1 linked, 0 gone"),
@@ -549,16 +549,16 @@ fn a_new_link_is_not_a_new_name() {
         made.err
     );
     fs::hard_link(dir.path("d/log"), dir.path("d/hard")).unwrap();
-    let made = dir.ok("index -o ix");
+    let made = dir.ok("index ix");
     assert!(
         made.err
             .contains("3 files, 0 new or changed, 1 linked, 0 gone"),
         "{}",
         made.err
     );
-    assert!(dir.ok("index -o ix").err.contains("up to date"));
+    assert!(dir.ok("index ix").err.contains("up to date"));
     fs::rename(dir.path("d/hard"), dir.path("d/other")).unwrap();
-    let made = dir.ok("index -o ix");
+    let made = dir.ok("index ix");
     assert!(
         made.err.contains("3 files, 0 new or changed, 1 renamed, "),
         "{}",

@@ -48,7 +48,7 @@ fn what_is_no_text_is_a_candidate() {
         "--key jsonl:/id",
     ] {
         let _ = fs::remove_file(dir.path("ix"));
-        let made = dir.ok(&format!("index -o ix -p 1e-6 {keys} d"));
+        let made = dir.ok(&format!("index ix -p 1e-6 {keys} d"));
         // Parquet has no columns of CSV and JSON, as is told.
         let unknown = match keys {
             "--key word" | "--key line" => not_text,
@@ -63,7 +63,7 @@ fn what_is_no_text_is_a_candidate() {
             "--key line" => 1,
             _ => 0,
         };
-        let ran = dir.ok("which ix needle");
+        let ran = dir.ok("grep --candidates needle ix");
         assert_eq!(
             lines(ran.text()).len(),
             unknown + text,
@@ -72,11 +72,11 @@ fn what_is_no_text_is_a_candidate() {
         );
         assert!(ran.err.contains("could not be indexed"), "{}", ran.err);
         // That is known now, and they are not read again.
-        assert!(dir.ok("index -o ix").err.contains("up to date"), "{keys}");
-        let found = dir.run("grep -l ix needle");
+        assert!(dir.ok("index ix").err.contains("up to date"), "{keys}");
+        let found = dir.run("grep -l needle ix");
         assert_eq!(lines(found.text()).len(), text, "{keys}: {}", found.text());
         assert_eq!(found.code, i32::from(text == 0), "{keys}");
-        assert_eq!(dir.run("grep -l --strict ix needle").code, 2, "{keys}");
+        assert_eq!(dir.run("grep -l --strict needle ix").code, 2, "{keys}");
     }
 }
 
@@ -109,7 +109,7 @@ fn a_line_that_is_no_strict_json_makes_its_file_a_candidate() {
         "surrogate",
     ];
     let made = dir.ok(&format!(
-        "index -o ix -p 1e-6 --key jsonl:/id sound {}",
+        "index ix -p 1e-6 --key jsonl:/id sound {}",
         all.join(" ")
     ));
     assert!(
@@ -128,7 +128,7 @@ fn a_quote_that_is_never_closed_makes_its_file_a_candidate() {
     let dir = Sandbox::new();
     dir.write("open", "id,name\n1,\"x\n2,y\nneedle,z\n");
     dir.write("closed", "id,name\n1,\"x\"\n2,y\n");
-    dir.ok("index -o ix -p 1e-6 --key csv:id open closed");
+    dir.ok("index ix -p 1e-6 --key csv:id open closed");
     assert_eq!(which(&dir, "ix needle"), ["open"]);
     assert_eq!(which(&dir, "ix 2"), ["closed", "open"]);
 }
@@ -174,14 +174,14 @@ fn bombs_cost_little_and_are_candidates() {
     small("d/one-line.zst");
     small("d/many-lines.zst");
 
-    let made = with_little_memory(&dir, "index -j 2 -o ix -p 1e-6 d");
+    let made = with_little_memory(&dir, "index -j 2 ix -p 1e-6 d");
     assert_eq!(made.code, 0, "{}", made.err);
     assert!(
         made.err.contains("4 files that may hold any key word"),
         "{}",
         made.err
     );
-    let ran = dir.ok("which ix nowhere");
+    let ran = dir.ok("grep --candidates nowhere ix");
     assert_eq!(
         lines_of(&ran),
         [
@@ -216,8 +216,8 @@ fn a_value_may_begin_with_a_mark() {
         "\u{feff}id,x\n\u{feff}one,1\ntwo,2\n\u{feff}three,3\n",
     );
     dir.write("b.tsv", "\u{feff}one\t1\n\u{feff}three\t3\n");
-    dir.ok("index -q -o csv -p 1e-6 --key csv:id a.csv");
-    dir.ok("index -q -o tsv -p 1e-6 --key tsv:1 b.tsv");
+    dir.ok("index -q csv -p 1e-6 --key csv:id a.csv");
+    dir.ok("index -q tsv -p 1e-6 --key tsv:1 b.tsv");
     for (index, plain, marked) in [
         ("csv", ["two"], ["one", "three"]),
         ("tsv", ["one"], ["three", "three"]),
@@ -228,16 +228,16 @@ fn a_value_may_begin_with_a_mark() {
                 1,
                 "{index} {key}"
             );
-            assert_eq!(dir.ok(&format!("grep -c {index} {key}")).code, 0);
+            assert_eq!(dir.ok(&format!("grep -c {key} {index}")).code, 0);
         }
         for key in marked {
             assert_eq!(
-                dir.run(&format!("which {index} {key}")).code,
+                dir.run(&format!("grep --candidates {key} {index}")).code,
                 1,
                 "{index} {key}"
             );
             assert_eq!(
-                dir.run(&format!("grep {index} {key}")).code,
+                dir.run(&format!("grep {key} {index}")).code,
                 1,
                 "{index} {key}"
             );
@@ -247,7 +247,7 @@ fn a_value_may_begin_with_a_mark() {
                 1,
                 "{index} {key}"
             );
-            assert!(dir.ok(&format!("grep {index} {key}")).text().contains(&key));
+            assert!(dir.ok(&format!("grep {key} {index}")).text().contains(&key));
         }
     }
 }
@@ -273,7 +273,7 @@ fn however_a_text_is_written_its_lines_are_found() {
     dir.write("d/numbered.gz", gzip(numbered.as_bytes()));
     let long = format!("{} end-of-it\nnext\n", "long-word ".repeat(400_000));
     dir.write("d/long", &long);
-    dir.ok("index -o words -p 1e-6 --key word --key line d");
+    dir.ok("index words -p 1e-6 --key word --key line d");
     for (spec, key, file) in [
         ("word", "second", "d/crlf"),
         ("line", "second line", "d/crlf"),
@@ -285,9 +285,9 @@ fn however_a_text_is_written_its_lines_are_found() {
         ("word", "end-of-it", "d/long"),
         ("line", "next", "d/long"),
     ] {
-        for command in ["which", "grep -l"] {
-            let mut asked = dir.command(&format!("{command} words --key {spec}"));
-            let ran = crate::common::Ran::from(asked.arg(key).output().unwrap());
+        for command in ["grep --candidates", "grep -l"] {
+            let mut asked = dir.command(&format!("{command} -k {spec}"));
+            let ran = crate::common::Ran::from(asked.args([key, "words"]).output().unwrap());
             assert_eq!(
                 ran.text(),
                 format!("{file}\n"),
@@ -296,7 +296,7 @@ fn however_a_text_is_written_its_lines_are_found() {
             );
         }
     }
-    let rows = dir.feed("which words --key line -f -", &numbered);
+    let rows = dir.feed("grep --candidates --key line -f - words", &numbered);
     let found = rows.text().lines();
     let found = found.filter(|line| line.ends_with("\td/numbered.gz"));
     assert_eq!(found.count(), 400_000, "{}", rows.err);

@@ -76,11 +76,11 @@ impl Input {
     pub(crate) fn options(&self) -> &'static str {
         match self.shape {
             Shape::Lines | Shape::MixedEnds => "",
-            Shape::Nul => " -0",
-            Shape::Csv => " --csv id",
-            Shape::CsvWithoutHeader => " --csv 2 --no-header",
-            Shape::Tsv => " --tsv id",
-            Shape::Jsonl => " --jsonl /id",
+            Shape::Nul => " -z",
+            Shape::Csv => " -k csv:id",
+            Shape::CsvWithoutHeader => " -k csv:2 --no-header",
+            Shape::Tsv => " -k tsv:id",
+            Shape::Jsonl => " -k jsonl:/id",
             Shape::Urls => " --url",
             Shape::AnyCase => " -i",
         }

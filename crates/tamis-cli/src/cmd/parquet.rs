@@ -9,12 +9,13 @@ use tamis::Hasher;
 use tamis_formats::{Create, Foreign, ParquetFilter};
 use tamis_records::key::parquet::Failure;
 use tamis_records::key::parquet::plain::Values;
+use tamis_records::key::{KeySpec, Source};
 
 /// Add filters to the columns of an existing Parquet file
 ///
 /// Writes a copy of the file with a split-block filter for the column in every
 /// row group, as DuckDB, Spark and Arrow write them. Readers such as DuckDB and
-/// `tamis which --parquet-filters` ask it before they read any data. The data
+/// `tamis grep --candidates` ask it before they read any data. The data
 /// pages stay the same, byte for byte; the filters and a new footer follow
 /// them. Existing filters of the column are replaced.
 ///
@@ -23,14 +24,14 @@ use tamis_records::key::parquet::plain::Values;
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis bloom events.parquet --column user_id -o events-with-filters.parquet
-  tamis bloom events.parquet --column user_id --column url -p 0.001 -o events.parquet --force")]
+  tamis parquet events.parquet -k parquet:user_id -o events-with-filters.parquet
+  tamis parquet events.parquet -k parquet:user_id -k parquet:url -p 0.001 -o events.parquet --force")]
 pub(crate) struct Args {
     /// The Parquet file
     file: PathBuf,
 
-    /// The column, inside a group as GROUP.COLUMN; may be given several times
-    #[arg(long = "column", value_name = "COL", required = true)]
+    /// The column: parquet:COLUMN, inside a group parquet:GROUP.COLUMN; may be given several times
+    #[arg(short = 'k', long = "key", value_name = "KEY", required = true, value_parser = parse_column)]
     columns: Vec<String>,
 
     /// How often a filter may wrongly say "yes"
@@ -44,6 +45,17 @@ pub(crate) struct Args {
     /// Replace OUT if it exists; OUT may be the file itself
     #[arg(long)]
     force: bool,
+}
+
+/// The name of a single column.
+fn parse_column(text: &str) -> Result<String, String> {
+    let spec: KeySpec = text.parse()?;
+    match spec.source() {
+        Source::Parquet(columns) if columns.len() == 1 && !spec.is_prefix() => {
+            Ok(columns[0].clone())
+        }
+        _ => Err("expected one column, as in -k parquet:COLUMN".into()),
+    }
 }
 
 /// A filter to be put into the file.

@@ -1,8 +1,10 @@
+//! `tamis grep --candidates`: the files that may have a match, by the filters alone.
+
 use crate::index::ask::{self, KeyArgs, need};
 use crate::index::filters::{self, Asked};
 use crate::index::survey::Survey;
 use crate::index::table::Choice;
-use crate::index::{Index, path_bytes, walk};
+use crate::index::{Index, is_index, path_bytes, walk};
 use crate::{Exit, output, stream};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
@@ -12,66 +14,25 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use tamis_records::grep::json_text;
+use tamis_records::key::{KeySpec, Source};
 use tamis_records::ordered::for_each_in_order;
 
-/// List the files that may contain a key
-///
-/// Asks an index made by `tamis index`. A file that is not listed certainly
-/// does not contain the key. Of the files without the key, one in a hundred (or
-/// the rate of the index) is listed anyway. A file that is new, has changed
-/// since it was indexed, could not be read, or has a damaged filter in the index
-/// is always listed, with a warning. It is an error if an indexed file or folder
-/// is missing or has become empty.
-///
-/// With several keys, each line is the key, a tab and the file.
-///
-/// --parquet-filters uses no index: it asks the filters inside Parquet files.
-/// `tamis bloom` adds such filters to files.
-#[derive(clap::Args)]
-#[command(after_long_help = "\
-Exit codes: 0 a file may contain a key, 1 none does, 2 an error.
-
-Examples:
-  tamis which logs.index 8f14e45fceea167a
-  tamis which -0 logs.index 8f14e45fceea167a | xargs -0 zgrep -H 8f14e45fceea167a
-  tamis which logs.index -f ids.txt            ID, tab, FILE
-  tamis which --files logs.index -f ids.txt    the files, each once
-  tamis which rows.index --key csv:row,qualifier r1,q1
-  tamis which --parquet-filters --key parquet:id table/ 4711")]
-pub(crate) struct Args {
-    /// The index
-    index: PathBuf,
-
-    /// What to look for; write the values of several columns as a row of CSV
-    #[arg(value_name = "KEY", required_unless_present = "file")]
-    named: Vec<OsString>,
-
-    #[command(flatten)]
-    keys: KeyArgs,
-
-    /// End names with NUL instead of a line feed
-    #[arg(short = '0', long)]
-    null: bool,
-
-    /// With several keys, print only the files, each once
-    #[arg(long, conflicts_with = "json")]
-    files: bool,
-
-    /// Print a line of JSON for each key
-    #[arg(long, conflicts_with = "null")]
-    json: bool,
-
-    /// Ask the filters inside Parquet files; INDEX is such a file or a folder of them
-    ///
-    /// Needs --key parquet:COLUMN. A file or row group that has no filter or
-    /// can't be read may contain any value and is listed.
-    #[arg(long)]
-    parquet_filters: bool,
+/// Which files may contain what is looked for. A file that is not listed certainly does not contain it.
+pub(super) struct Candidates<'a> {
+    /// An index, or a Parquet file or a folder of them, whose own filters are asked.
+    pub(super) place: &'a Path,
+    pub(super) named: &'a [OsString],
+    pub(super) keys: &'a KeyArgs,
+    /// End names with NUL instead of a line feed.
+    pub(super) null: bool,
+    /// With several keys, print only the files, each once.
+    pub(super) files: bool,
+    pub(super) json: bool,
 }
 
 /// Writes down which files may contain which key.
 struct Listing<'a> {
-    args: &'a Args,
+    args: &'a Candidates<'a>,
     out: BufWriter<File>,
     with_key: bool,
     /// The files that may contain some key.
@@ -80,7 +41,7 @@ struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    fn new(args: &'a Args, keys: usize, files: usize) -> Result<Self> {
+    fn new(args: &'a Candidates<'a>, keys: usize, files: usize) -> Result<Self> {
         Ok(Self {
             args,
             out: BufWriter::new(output::stdout()?),
@@ -144,16 +105,16 @@ impl<'a> Listing<'a> {
 }
 
 /// Asks the files' own filters.
-fn which_by_filters(args: &Args) -> Result<Exit> {
+fn ask_filters(args: &Candidates<'_>) -> Result<Exit> {
     let spec = args.keys.spec.as_ref();
     filters::columns(spec)?;
     let spec = spec.context("a spec, which has just been looked at")?;
-    let keys = args.keys.keys(&args.named)?;
+    let keys = args.keys.keys(args.named)?;
     let values = keys
         .iter()
         .map(|key| spec.values(key).map_err(|e| anyhow!(e)));
     let values = values.collect::<Result<Vec<_>>>()?;
-    let roots = [args.index.clone()];
+    let roots = [args.place.to_owned()];
     let found = walk::files(&roots, &Choice::default(), Path::new(""))?;
     let files: Vec<PathBuf> = found.files.into_iter().map(|file| file.place).collect();
     let mut asked = Vec::new();
@@ -184,7 +145,7 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
         })?;
     }
     for (_, inside, cause) in &found.errors {
-        say!("tamis: {}: {cause}", args.index.join(inside).display());
+        say!("tamis: {}: {cause}", args.place.join(inside).display());
     }
     let remarks = asked.iter().enumerate();
     let remarks = remarks.filter(|(file, _)| listing.named[*file]);
@@ -200,18 +161,24 @@ fn which_by_filters(args: &Args) -> Result<Exit> {
     listing.finish(files, found.errors.is_empty())
 }
 
-pub(crate) fn run(args: Args) -> Result<Exit> {
-    if args.parquet_filters {
-        return which_by_filters(&args);
+/// Lists them.
+pub(super) fn list(args: &Candidates<'_>) -> Result<Exit> {
+    let by_filters = matches!(
+        args.keys.spec.as_ref().map(KeySpec::source),
+        Some(Source::Parquet(_))
+    );
+    // Of a file that is missing, opening says so.
+    if by_filters && !is_index(args.place) && args.place.exists() {
+        return ask_filters(args);
     }
-    let index = Index::open(&args.index, &args.keys.moved)?;
+    let index = Index::open(args.place, &args.keys.moved)?;
     let (spec, _) = index.spec(args.keys.spec.as_ref())?;
-    let keys = args.keys.keys(&args.named)?;
+    let keys = args.keys.keys(args.named)?;
     let needs = keys.iter().map(|key| need(&index, spec, key));
     let needs = needs.collect::<Result<Vec<_>>>()?;
     let survey = Survey::of(&index)?;
     let files = &survey.files;
-    let mut listing = Listing::new(&args, keys.len(), files.len())?;
+    let mut listing = Listing::new(args, keys.len(), files.len())?;
     let candidates = index.files_that_may(spec, &survey, &needs);
     for (key, candidates) in keys.iter().zip(candidates) {
         listing.add(
