@@ -26,7 +26,7 @@ one_version() {
     local version changed
     version=$(.ci/versions.py) || { echo "$version"; return 1; }
     # A version that can be set can be set back, and leaves no trace.
-    changed=$(mktemp -d) && git ls-files -z | xargs -0 cp --parents -t "$changed" &&
+    changed=$(mktemp -d) && git ls-files -z | xargs -0 cp -a --parents -t "$changed" &&
         (cd "$changed" && git init -q && git add -A && .ci/versions.py --set 9.8.7-rc1 && equal "what was set" 9.8.7-rc1 "$(.ci/versions.py)" &&
             .ci/versions.py --set "$version" && git diff --exit-code --stat && sed -i "s/\"version\": \"$version\"/\"version\": \"4.5.6\"/" \
             crates/tamis-wasm/js/package.json && ! .ci/versions.py >/dev/null 2>&1)
@@ -96,7 +96,7 @@ recipe = Stage0Recipe.from_file(sys.argv[1])
 variants = recipe.render()
 assert variants, "no variant"
 for variant in variants:
-    package = variant.recipe().package
+    package = variant.recipe.package
     assert (package.name, str(package.version)) == ("tamis", sys.argv[2]), package
 print("the recipe renders,", len(variants), "variant")
 END
