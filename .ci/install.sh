@@ -35,12 +35,14 @@ programs() {
 }
 
 # Environments of lock files, in target: `venv` for ./test; `venv-all` for --all, of Debian's own Python, which can load
-# SQLite's extensions; `venv-pybloomfilter`. Each is made anew when a lock file changes.
+# SQLite's extensions; `venv-pybloomfilter`; `venv-release` for
+# `.ci/release`. Each is made anew when a lock file changes.
 environment() { # environment NAME
     local venv=target/$1 lock python=python3
     case $1 in
     venv) lock=.ci/python/test.txt ;;
     venv-all) lock=.ci/python/all.txt python=/usr/bin/python3 ;;
+    venv-release) lock=.ci/python/release.txt ;;
     venv-pybloomfilter) lock=.ci/python/pybloomfilter.txt ;;
     esac
     (

@@ -510,6 +510,7 @@ pub fn stdin() -> io::Result<File> {
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
+/// Stdin as a file; a duplicate, so that closing it leaves stdin open.
 #[cfg(windows)]
 pub fn stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;

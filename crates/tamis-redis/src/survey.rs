@@ -138,6 +138,8 @@ pub struct Node {
     pub lag: Option<Duration>,
     /// Of a master, the number of its replicas that are in step.
     pub replicas: u64,
+    /// What its module `tamis` counts, by name, such as `bloom_items_asked`; empty without the module.
+    pub module: Vec<(String, u64)>,
     /// Why it can't be asked, if it can't; nothing else is known of it then.
     pub unreachable: Option<String>,
 }
@@ -218,7 +220,7 @@ impl Node {
         }
     }
 
-    /// From the sections `server`, `memory` and `replication` of `INFO`.
+    /// From the sections `server`, `memory`, `replication` and `tamis_filters` of `INFO`.
     pub(crate) fn of_info(address: &str, info: &str) -> Self {
         let field = |name: &str| info::field(info, name);
         let text = |name: &str| field(name).unwrap_or_default().to_owned();
@@ -240,6 +242,7 @@ impl Node {
             replicas: replicas(info)
                 .filter(|about| about.contains("state=online"))
                 .count() as u64,
+            module: module(info).collect(),
             unreachable: None,
         }
     }
@@ -260,6 +263,16 @@ impl Node {
         };
         replicas(info).filter_map(lag).max()
     }
+}
+
+/// What the module counts.
+fn module(info: &str) -> impl Iterator<Item = (String, u64)> {
+    info.lines().filter_map(|line| {
+        let (name, number) = line.strip_prefix("tamis_")?.trim_end().split_once(':')?;
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b == b'_';
+        let named = name.bytes().all(is_plain) && !name.is_empty();
+        Some((name.to_owned(), number.parse().ok()?)).filter(|_| named)
+    })
 }
 
 /// What a master says of each of its replicas.
@@ -306,6 +319,18 @@ mod tests {
             "Redis 8.2.3"
         );
         assert_eq!(Node::of_info("h:1", "").version, "");
+    }
+
+    #[test]
+    fn a_module_tells_what_it_counts() {
+        let node = Node::of_info(
+            "h:1",
+            "role:master\r\n# tamis_filters\r\ntamis_bloom_keys:3\r\ntamis_bytes:70\r\n\
+             tamis_odd name:1\r\ntamis_text:x\r\ntamis_:1\r\n",
+        );
+        let expected = [("bloom_keys".to_owned(), 3), ("bytes".to_owned(), 70)];
+        assert_eq!(node.module, expected);
+        assert_eq!(Node::of_info("h:1", "role:master\r\n").module, []);
     }
 
     #[test]

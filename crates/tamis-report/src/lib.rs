@@ -13,3 +13,8 @@ pub mod redis;
 #[cfg(feature = "formats")]
 pub mod server;
 pub mod window;
+
+/// The examples of README.md compile.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

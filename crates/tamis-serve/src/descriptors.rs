@@ -1,10 +1,13 @@
 //! How many files and connections the process may have open.
 
+#[cfg(unix)]
 use crate::log::log;
 
 /// Descriptors of the process itself, and of clients above the limit that get a response.
+#[cfg(unix)]
 const OF_SERVICE: u64 = 128;
 /// Of a filter: its lock, a new file, its folder, the file that is read, connections to Redis.
+#[cfg(unix)]
 const OF_FILTER: u64 = 8;
 
 /// Raises the system's limit to what so many connections need. Where it can't, fewer connections are

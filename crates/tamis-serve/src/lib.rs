@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! listen.rs    connections, their number and their time      guard.rs   who may ask what
-//!              (descriptors.rs, socket.rs)
+//!              (descriptors.rs, socket.rs)               health.rs  asks a running service
 //!     |
 //! routes.rs    which path is answered by what                response.rs  responses and their bodies
 //!     |
@@ -20,6 +20,7 @@ mod descriptors;
 mod file;
 mod filters;
 mod guard;
+mod health;
 mod keys;
 mod listen;
 mod loaded;
@@ -45,6 +46,7 @@ mod worded;
 
 pub use file::Writing;
 pub use filters::{FilterPlace, Named};
+pub use health::probe;
 pub use loaded::ForeignOptions;
 pub use page::page_files;
 

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     host: Vec<String>,
 
     /// Use TLS with this certificate (PEM), followed by its intermediate certificates
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 
     /// The certificate's private key (PEM)
@@ -98,6 +98,13 @@ pub(crate) struct Args {
     #[arg(long)]
     no_page: bool,
 
+    /// Ask the service at --listen whether it runs, then end: exit code 0 if so, else 1
+    ///
+    /// For images and units without an HTTP client. With --tls-cert, the question is
+    /// asked over TLS, and the answer must come from that certificate's holder.
+    #[arg(long, conflicts_with_all = ["filters", "write", "token_file", "read_token_file", "no_page"])]
+    health: bool,
+
     #[command(flatten)]
     key: KeyFile,
 
@@ -105,9 +112,28 @@ pub(crate) struct Args {
     foreign: ForeignArgs,
 }
 
+/// What a probe may take: less than the time that those who probe wait by default.
+const PROBE_PATIENCE: Duration = Duration::from_secs(5);
+
+fn probe(args: &Args) -> Exit {
+    match tamis_serve::probe(args.listen, args.tls_cert.as_deref(), PROBE_PATIENCE) {
+        Ok(()) => Exit::Done,
+        Err(error) => {
+            say!("tamis: {error:#}");
+            Exit::NoneFound
+        }
+    }
+}
+
 pub(crate) fn run(args: Args) -> Result<Exit> {
     if let Some(dir) = &args.save_page {
         return super::page::save(dir);
+    }
+    if args.health {
+        return Ok(probe(&args));
+    }
+    if args.tls_cert.is_some() && args.tls_key.is_none() {
+        bail!("--tls-cert: expected --tls-key as well, the certificate's private key");
     }
     if let Some(format @ (Format::Redisson | Format::Bitmap)) = args.foreign.format() {
         bail!(

@@ -18,9 +18,11 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use tamis::index::Stamp;
+#[cfg(unix)]
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of each end of a file that are compared.
+#[cfg(unix)]
 const END: u64 = 4096;
 
 /// Every file that an index knows of or should.

@@ -19,7 +19,10 @@ mod compare;
 mod dedup;
 mod explain;
 mod foreign;
+// No index is made on Windows.
+#[cfg(unix)]
 mod grep;
+#[cfg(unix)]
 mod index;
 #[cfg(unix)]
 mod inputs;

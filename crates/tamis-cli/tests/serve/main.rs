@@ -10,6 +10,7 @@ mod servers;
 mod windows;
 
 mod answers;
+mod health;
 mod hostile;
 mod packed;
 mod pressure;

@@ -216,7 +216,7 @@ pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Erro
 
 async fn ask_node<L: Link>(wire: &mut Wire<L>, slot: u16) -> Result<String, Error> {
     let mut info = String::new();
-    for section in ["server", "memory", "replication"] {
+    for section in ["server", "memory", "replication", "tamis_filters"] {
         let command = command!("INFO", section);
         let answer = wire
             .ask_one("asking about the servers", slot, command)

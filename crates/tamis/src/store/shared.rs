@@ -20,7 +20,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Release},
     fence,
 };
 use std::time::{Duration, Instant};
@@ -337,6 +337,7 @@ impl SharedMap {
 /// How often this process has forked since it first asked.
 #[cfg(unix)]
 fn forks() -> u64 {
+    use std::sync::atomic::Ordering::Relaxed;
     static FORKS: AtomicU64 = AtomicU64::new(0);
     static COUNTING: std::sync::Once = std::sync::Once::new();
     extern "C" fn count() {

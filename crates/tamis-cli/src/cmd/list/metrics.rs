@@ -10,6 +10,7 @@ pub(super) fn page(survey: &Survey) -> String {
     let mut page = Page::default();
     tell_filters(&survey.filters, &mut page);
     tell_nodes(&survey.nodes, &mut page);
+    tell_modules(&survey.nodes, &mut page);
     page.gauge(
         "tamis_orphans",
         "Parts of filters that are gone.",
@@ -116,17 +117,49 @@ fn tell_nodes(nodes: &[Node], page: &mut Page) {
     );
 }
 
+/// What the module counts on each server that has it. What goes on counting ends with `_total`.
+fn tell_modules(nodes: &[Node], page: &mut Page) {
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in nodes.iter().flat_map(|node| &node.module) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let samples = nodes.iter().filter_map(|node| {
+            let (_, value) = node.module.iter().find(|(known, _)| known == name)?;
+            Some((label("server", &node.address), *value as f64))
+        });
+        let help = format!("{} of the module.", name.replace('_', " "));
+        if name.contains("_items_") {
+            page.add(&format!("tamis_module_{name}_total"), "counter", &help, samples);
+        } else {
+            page.gauge(&format!("tamis_module_{name}"), &help, samples);
+        }
+    }
+}
+
 #[derive(Default)]
 struct Page(String);
 
 impl Page {
     fn gauge(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (String, f64)>) {
+        self.add(name, "gauge", help, samples);
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        kind: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (String, f64)>,
+    ) {
         let mut samples = samples.into_iter().peekable();
         if samples.peek().is_none() {
             return;
         }
         // Writing to a String can't fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} gauge");
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for (labels, value) in samples {
             let _ = if labels.is_empty() {
                 writeln!(self.0, "{name} {value}")
