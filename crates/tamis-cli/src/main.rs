@@ -52,6 +52,7 @@ Exit codes: 0 a key was found or the work is done, 1 no key was found, 2 an erro
 
 Examples:
   tamis dedup urls.txt                      each distinct line once
+  tamis clean corpus/ -o cleaned/           each document of a corpus once
   tamis plan -n 10M -p 0.001                what would it cost?
   tamis compare urls.txt                    which is best for these keys?
   tamis create seen.tamis -n 10M            make a filter
@@ -66,6 +67,7 @@ Examples:
 /// What this build was made without: its commands, and what else.
 fn lacking() -> Vec<&'static str> {
     let parts = [
+        ("clean", cfg!(feature = "clean")),
         ("compare", cfg!(feature = "compare")),
         ("serve", cfg!(feature = "serve")),
         ("page", cfg!(feature = "serve")),
@@ -99,6 +101,11 @@ fn after_help() -> String {
 #[derive(Subcommand)]
 enum Command {
     Dedup(cmd::dedup::Args),
+    #[cfg(feature = "clean")]
+    Clean(Box<cmd::clean::Args>),
+    #[cfg(not(feature = "clean"))]
+    #[command(hide = true)]
+    Clean(cmd::absent::Args),
     Plan(cmd::plan::Args),
     #[cfg(feature = "compare")]
     Compare(cmd::compare::Args),
@@ -179,6 +186,10 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Dedup(args) => cmd::dedup::run(args),
+        #[cfg(feature = "clean")]
+        Command::Clean(args) => cmd::clean::run(*args),
+        #[cfg(not(feature = "clean"))]
+        Command::Clean(_) => cmd::absent::run("clean"),
         Command::Plan(args) => cmd::plan::run(args),
         #[cfg(feature = "compare")]
         Command::Compare(args) => cmd::compare::run(args),
@@ -239,7 +250,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Every day",
         &[
-            "dedup", "create", "add", "check", "remove", "count", "explain", "info", "plan",
+            "dedup", "clean", "create", "add", "check", "remove", "count", "explain", "info",
+            "plan",
         ],
     ),
     (

@@ -72,6 +72,7 @@
 //! - `wasm-js`: `random` in browsers and Node.js.
 //! - `url`: keys that are URLs can be normalised (`KeyRule::url`).
 //! - `url-by-caller`: the same rule, but the caller has normalised the keys, by other means than the crate `url`.
+//! - `text`: filters whose keys are units of text can be opened (`KeyRule::text`); the caller makes the units.
 //! - `plain-heap`: all memory comes from the global allocator, and can be listed
 //!   and moved (`allocations`, `relocate`), for servers that account for it.
 
@@ -122,7 +123,7 @@ pub use filter::window::{Generation, Window};
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
-pub use key_rule::KeyRule;
+pub use key_rule::{KeyRule, TextRule, TextUnit};
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use moment::{Moment, calendar};
