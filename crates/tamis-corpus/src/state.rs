@@ -145,6 +145,9 @@ impl State {
             ));
         }
         self.generation = list["filter"].as_u64().unwrap_or(0);
+        if self.generation > 0 && finished.len() < inputs.len() && self.filter().is_none() {
+            return Err("its filter is missing".to_owned());
+        }
         Ok(finished.len())
     }
 
@@ -159,7 +162,9 @@ impl State {
 
     /// The filter that the list names.
     pub(crate) fn filter(&self) -> Option<PathBuf> {
-        (self.generation > 0).then(|| self.filter_of(self.generation))
+        let filter = (self.generation > 0).then(|| self.filter_of(self.generation));
+        // A run that was killed at its very end has removed it already.
+        filter.filter(|filter| filter.exists())
     }
 
     fn filter_of(&self, generation: u64) -> PathBuf {
@@ -233,9 +238,16 @@ impl State {
         Ok(())
     }
 
-    /// Removes the folder.
+    /// Removes the folder, the list last: without it the outputs would seem to be another run's.
     pub(crate) fn remove(self) -> Result<(), OutputError> {
-        fs::remove_dir_all(&self.folder).map_err(OutputError::of(&self.folder))
+        let failed = || OutputError::of(&self.folder);
+        for entry in fs::read_dir(&self.folder).map_err(failed())? {
+            let entry = entry.map_err(failed())?;
+            if entry.file_name() != LIST {
+                fs::remove_file(entry.path()).map_err(failed())?;
+            }
+        }
+        fs::remove_dir_all(&self.folder).map_err(failed())
     }
 
     pub(crate) fn forget(outputs: &Path) -> io::Result<()> {
