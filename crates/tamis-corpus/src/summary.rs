@@ -222,8 +222,9 @@ fn shown(chunk: &Chunk, batch: &Batch, document: &Document, unit: &Unit) -> Stri
     let end = end.min(start + 12 * SHOWN);
     let text = String::from_utf8_lossy(&chunk.bytes[start..end]);
     // Escapes are shown as they are written, so that a unit is one line.
-    text.chars()
-        .take(SHOWN)
+    let shown = text.chars().take(SHOWN);
+    let shown: String = shown
         .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+        .collect();
+    shown.trim_end().to_owned()
 }
