@@ -85,7 +85,7 @@ export TAMIS_MODULE=$CARGO_TARGET_DIR/debug/libtamis_module.so
 module() {
     local manifest=crates/tamis-module/Cargo.toml
     # Its tests are of the filters alone: the server's functions need a server.
-    libclang && cargo fmt --manifest-path $manifest -- --check &&
+    clang_library && cargo fmt --manifest-path $manifest -- --check &&
         without_warning linted cargo test --quiet --manifest-path $manifest --no-default-features --features plain-heap --no-run &&
         linted cargo test --quiet --manifest-path $manifest --no-default-features --features plain-heap &&
         without_warning linted cargo build --quiet --manifest-path $manifest

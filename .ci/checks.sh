@@ -6,23 +6,43 @@ pytest() { # pytest PYTHON TESTS...
     PYTHONDONTWRITEBYTECODE=1 "$python" -m pytest -q -p no:cacheprovider ${slow:+--durations=40} "$@"
 }
 
+# Tests with servers mostly wait for them, so they run beside the others, which are all but these.
+with_servers="live redis serve"
+
 rust_tests() {
+    local others
     # Files that readers in every language must refuse: the library's own tests write them.
     rm -rf "$TAMIS_CORRUPT_FILES"
-    if [ -z "$slow" ]; then
-        linted cargo test --quiet $everything --no-fail-fast
-        return
-    fi
-    # Times of tests are a part of the test programs that is not stable yet. Those of documentation can't say them.
-    local host runner ran
+    others=$(test_programs_without $with_servers) && cargo_test --lib --bins $others &&
+        linted cargo test --quiet $everything --doc --no-fail-fast
+}
+
+redis_tests() {
+    cargo_test $(printf -- '--test %s ' $with_servers)
+}
+
+test_programs_without() { # test_programs_without NAME..., as arguments for cargo
+    cargo metadata --no-deps --format-version 1 | python3 -c '
+import json, sys
+targets = [t for p in json.load(sys.stdin)["packages"] for t in p["targets"] if "test" in t["kind"]]
+names = {t["name"] for t in targets}
+missing = set(sys.argv[1:]) - names
+sys.exit(f"no such test program: {missing}") if missing else print(*(f"--test {n}" for n in sorted(names - set(sys.argv[1:]))))
+' "$@"
+}
+
+cargo_test() { # cargo_test PROGRAMS...
+    [ "$slow" ] || { linted cargo test --quiet $everything --no-fail-fast "$@"; return; }
+    # Times of tests are a part of the test programs that is not stable yet.
+    local host runner ran log=target/slow.$BASHPID
     host=$(rustc -vV | sed -n 's/^host: //p')
     runner=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$host")_RUNNER
-    linted env "$runner=env RUSTC_BOOTSTRAP=1" cargo test $everything --lib --bins --tests --no-fail-fast -- \
-        -Zunstable-options --report-time | tee target/slow.log | grep -vE '^test .* ok <'
+    linted env "$runner=env RUSTC_BOOTSTRAP=1" cargo test $everything "$@" --no-fail-fast -- \
+        -Zunstable-options --report-time | tee "$log" | grep -vE '^test .* ok <'
     ran=${PIPESTATUS[0]}
     echo "the 40 slowest:"
-    sed -n 's/^test \(.*\) \.\.\. .*<\(.*\)s>$/\2 s  \1/p' target/slow.log | sort -rn | head -n 40
-    linted cargo test --quiet $everything --doc --no-fail-fast && return "$ran"
+    sed -n 's/^test \(.*\) \.\.\. .*<\(.*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 40
+    return "$ran"
 }
 
 python_tests() {
@@ -40,9 +60,10 @@ readme() {
 
 # What follows is for --all.
 
-# Tests that draw cases by chance, with many more of them.
+# Tests that draw cases by chance, with many more of them; and those of the command that take a minute.
 more_cases() {
-    TAMIS_CASES=1000 linted cargo test --quiet $everything --test grep && TAMIS_CASES=300 linted cargo test --quiet $everything --test command random::
+    linted cargo test --quiet $everything --test command -- --ignored &&
+        TAMIS_CASES=1000 linted cargo test --quiet $everything --test grep && TAMIS_CASES=300 linted cargo test --quiet $everything --test command random::
 }
 
 python_heavy() {
@@ -232,8 +253,9 @@ fuzz() {
     .ci/fuzz build address && FUZZ_SANITIZER=address .ci/fuzz run 2
 }
 
+# Their page is drawn from their results: a test of the command looks.
 benchmarks() {
-    cargo run --quiet --manifest-path bench/Cargo.toml -- report --check
+    cargo check --quiet --manifest-path bench/Cargo.toml
 }
 
 # As a newcomer runs it: the small build, which says what it lacks.

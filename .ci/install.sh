@@ -74,8 +74,8 @@ jdk() {
     need javac default-jdk-headless
 }
 
-libclang() {
-    compgen -G '/usr/lib/llvm-*/lib/libclang[.-][s0-9]*' >/dev/null || [ "${LIBCLANG_PATH:-}" ] || need libclang libclang-dev
+clang_library() {
+    compgen -G '/usr/lib/llvm-*/lib/libclang[.-][s0-9]*' >/dev/null || [ "${LIBCLANG_PATH:-}" ] || need /usr/lib/libclang.so libclang-dev
 }
 
 wasm_target() {

@@ -85,7 +85,7 @@ impl Tool {
 
 /// All that can be had; the first is what the others are compared with.
 fn tools(bench: &Path) -> Result<Vec<Tool>, String> {
-    let tamis = build_tamis(bench)?;
+    let tamis = build_tamis(bench, "")?;
     let mut tools = vec![
         Tool::new("tamis dedup", &tamis, &["dedup", "--quiet"]).prints(Prints::Nearly),
         Tool::new("-j 1", &tamis, &["dedup", "--quiet", "-j", "1"]).prints(Prints::Nearly),
@@ -336,7 +336,7 @@ fn done(command: &mut Command) -> Result<(), String> {
     }
 }
 
-pub fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
+pub fn build_tamis(bench: &Path, features: &str) -> Result<PathBuf, String> {
     let manifest = bench.join("../Cargo.toml");
     let target = bench.join("../target");
     let status = Command::new("cargo")
@@ -346,6 +346,8 @@ pub fn build_tamis(bench: &Path) -> Result<PathBuf, String> {
             "--quiet",
             "--package",
             "tamis-cli",
+            "--features",
+            features,
             "--manifest-path",
         ])
         .arg(manifest)

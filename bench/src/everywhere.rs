@@ -230,7 +230,7 @@ fn native() -> Result<Printed, tamis::Error> {
     let mut filter = Blocked::new(KEYS as u64, 0.01)?;
     // Half of those that are asked are there.
     let keys: Vec<String> = (0..2 * KEYS).map(key).collect();
-    filter.insert_all(&keys[..KEYS]);
+    filter.insert_many_mut(&keys[..KEYS], &mut vec![false; KEYS]);
     let asked: Vec<&String> = keys.iter().collect();
     let mut answers = vec![false; asked.len()];
     let mut best = [f64::INFINITY; 2];

@@ -18,7 +18,7 @@ use crate::pages::on_huge_pages;
 use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
 use std::time::Duration;
-use tamis::{Blocked, Hash, Hasher, Kind, Plan};
+use tamis::{Blocked, Hash, Hasher, Id, Kind, Plan};
 
 const BITS_PER_KEY: u64 = 10;
 /// Keys that are made, then timed, at a time.
@@ -84,16 +84,16 @@ impl Peer for Batches {
     fn insert(&mut self, keys: &Keys) {
         let new = &mut self.answers[..keys.short.len()];
         match self.is_short {
-            true => self.filter.insert_hashes(&keys.short, new),
-            false => self.filter.insert_hashes(&keys.long, new),
+            true => self.filter.insert_many_mut(Id::all(&keys.short), new),
+            false => self.filter.insert_many_mut(&keys.long, new),
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let found = &mut self.answers[..keys.short.len()];
         match self.is_short {
-            true => self.filter.contains_hashes(&keys.short, found),
-            false => self.filter.contains_hashes(&keys.long, found),
+            true => self.filter.contains_many(Id::all(&keys.short), found),
+            false => self.filter.contains_many(&keys.long, found),
         }
         found.iter().map(|yes| u32::from(*yes)).sum::<u32>() as usize
     }
@@ -107,13 +107,13 @@ impl Peer for Blocked {
 
     fn insert(&mut self, keys: &Keys) {
         for key in &keys.long {
-            self.insert_hash_mut(*key);
+            self.insert_mut(*key);
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let keys = keys.long.iter();
-        keys.filter(|key| self.contains_hash(**key)).count()
+        keys.filter(|key| self.contains(**key)).count()
     }
 }
 
@@ -124,13 +124,13 @@ impl Peer for sbbf_rs_safe::Filter {
 
     fn insert(&mut self, keys: &Keys) {
         for key in &keys.short {
-            self.insert_hash(*key);
+            self.insert(*key);
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let keys = keys.short.iter();
-        keys.filter(|key| self.contains_hash(**key)).count()
+        keys.filter(|key| self.contains(**key)).count()
     }
 }
 
@@ -141,13 +141,13 @@ impl Peer for fastbloom::BloomFilter {
 
     fn insert(&mut self, keys: &Keys) {
         for key in &keys.short {
-            self.insert_hash(*key);
+            self.insert(*key);
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let keys = keys.short.iter();
-        keys.filter(|key| self.contains_hash(**key)).count()
+        keys.filter(|key| self.contains(**key)).count()
     }
 }
 

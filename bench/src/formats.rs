@@ -226,7 +226,7 @@ fn poppy(work: &Work, python: &str, bench: &Path) -> Result<Vec<Row>, String> {
 
 /// DCSO's command and ours, whole processes: lines in, those found out.
 fn dcso(work: &Work, bench: &Path) -> Result<Row, String> {
-    let tamis = build_tamis(bench)?;
+    let tamis = build_tamis(bench, "")?;
     let (_, path) = work.filter("dcso", Create::Dcso)?;
     let input = work.path("both");
     fs::write(

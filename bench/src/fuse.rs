@@ -111,9 +111,9 @@ impl Built {
             Self::Xorf(filter) => keys.iter().filter(|key| filter.contains(key)).count(),
             Self::Tamis(filter) => match &**filter {
                 AnyFilter::Fuse(filter) => {
-                    hashes().filter(|&hash| filter.contains_hash(hash)).count()
+                    hashes().filter(|&hash| filter.contains(hash)).count()
                 }
-                filter => hashes().filter(|&hash| filter.contains_hash(hash)).count(),
+                filter => hashes().filter(|&hash| filter.contains(hash)).count(),
             },
         }
     }
@@ -128,7 +128,7 @@ impl Built {
                 let mut count = 0;
                 for keys in keys.chunks(BATCH) {
                     let answers = &mut answers[..keys.len()];
-                    filter.contains_hashes(hash_all(keys, &mut hashes), answers);
+                    filter.contains_many(hash_all(keys, &mut hashes), answers);
                     count += answers.iter().filter(|yes| **yes).count();
                 }
                 count

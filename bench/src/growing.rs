@@ -58,16 +58,16 @@ enum Peer {
 impl Peer {
     fn insert(&mut self, keys: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         match self {
-            Self::Blocked(filter) => filter.insert_hashes(keys, new),
-            Self::Growing(filter) => filter.insert_hashes(keys, new)?,
+            Self::Blocked(filter) => filter.insert_many_mut(keys, new),
+            Self::Growing(filter) => filter.insert_many(keys, new)?,
         }
         Ok(())
     }
 
     fn ask(&self, keys: &[Hash], found: &mut [bool]) {
         match self {
-            Self::Blocked(filter) => filter.contains_hashes(keys, found),
-            Self::Growing(filter) => filter.contains_hashes(keys, found),
+            Self::Blocked(filter) => filter.contains_many(keys, found),
+            Self::Growing(filter) => filter.contains_many(keys, found),
         }
     }
 

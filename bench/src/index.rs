@@ -23,7 +23,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     let bytes = args.take("--bytes", "4e9")?;
     let rounds = args.take("--rounds", "3")?;
     args.finish()?;
-    let tamis = build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let tamis = build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")), "")?;
     // Where logs live, on a disk; after they are written, they are in the page cache.
     let place = Place::make_in(std::env::temp_dir())?;
     // What is printed goes to memory, so that no disk is measured.

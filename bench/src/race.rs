@@ -125,7 +125,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
                     }
                     for number in 0..keys {
                         let at = moment(generation, number, keys);
-                        if window.insert_hash_at(key(generation, number), at) {
+                        if window.insert(key(generation, number), at) {
                             let before =
                                 board.note(generation, number).swap(generation + 1, AcqRel);
                             let counter = match before == generation + 1 {
@@ -143,7 +143,7 @@ pub fn write(args: &[String]) -> Result<(), String> {
                             if is_in && (back > 0 || other <= number) {
                                 let (then, hash) =
                                     (generation - back, key(generation - back, other));
-                                if !window.contains_hash_at(hash, at) {
+                                if !window.contains(hash, at) {
                                     let told = board.note(then, other).load(Acquire) == then + 1;
                                     assert!(!told, "denied: {other} of {back} generations before");
                                     board.mistaken(thread).fetch_add(1, Relaxed);

@@ -43,7 +43,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     let tamis = args.take("--tamis", "")?;
     args.finish()?;
     let tamis = match tamis.as_str() {
-        "" => build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")))?,
+        "" => build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")), "")?,
         path => fs::canonicalize(path).map_err(|e| format!("{path}: {e}"))?,
     };
     let place = Place::make()?;

@@ -38,7 +38,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
     let connections = args.take("--connections", "500")?;
     let seconds = args.take("--seconds", "30")?;
     args.finish()?;
-    let tamis = build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")))?;
+    let tamis = build_tamis(Path::new(env!("CARGO_MANIFEST_DIR")), "serve")?;
     let place = Place::make()?;
     let file = place.0.join("seen.tamis");
     make_filter(&tamis, &file)?;

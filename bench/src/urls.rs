@@ -48,7 +48,7 @@ impl Peer for Blocked {
     fn insert(&mut self, urls: &[String]) {
         for url in urls {
             let hash = self.hasher().hash(url.as_bytes());
-            self.insert_hash_mut(hash);
+            self.insert_mut(hash);
         }
     }
 

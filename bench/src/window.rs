@@ -79,9 +79,9 @@ fn compare(suite: &mut Suite, n: u64, rate: f64, rounds: u64) -> Result<(), Erro
         eprint!("\r{group}: adding, {} % ", first * 100 / all);
         let numbers = first..all.min(first + ROUND);
         let ours = timed(numbers.clone(), |number, keys, new| {
-            window.insert_hashes_at(keys, moment(number, n), new);
+            window.insert_many_mut(keys, moment(number, n), new);
         });
-        let theirs = timed(numbers, |_, keys, new| blocked.insert_hashes(keys, new));
+        let theirs = timed(numbers, |_, keys, new| blocked.insert_many_mut(keys, new));
         insert.add([ours, theirs].into_iter());
     }
     let now = moment(all, n);
@@ -99,20 +99,20 @@ fn compare(suite: &mut Suite, n: u64, rate: f64, rounds: u64) -> Result<(), Erro
         ] {
             let numbers = first..first + ROUND.min(n);
             let ours = timed(numbers.clone(), |_, keys, found| {
-                window.contains_hashes_at(keys, now, found);
+                window.contains_many(keys, now, found);
             });
             let theirs = timed(numbers.clone(), |_, keys, found| {
-                blocked.contains_hashes(keys, found);
+                blocked.contains_many(keys, found);
             });
             rounds.add([ours, theirs].into_iter());
             let ours = timed(numbers.clone(), |_, keys, found| {
                 for (key, found) in keys.iter().zip(found) {
-                    *found = std::hint::black_box(window.contains_hash_at(*key, now));
+                    *found = std::hint::black_box(window.contains(*key, now));
                 }
             });
             let theirs = timed(numbers, |_, keys, found| {
                 for (key, found) in keys.iter().zip(found) {
-                    *found = std::hint::black_box(blocked.contains_hash(*key));
+                    *found = std::hint::black_box(blocked.contains(*key));
                 }
             });
             singles.add([ours, theirs].into_iter());
@@ -149,7 +149,7 @@ fn longest_insertion(keys: u64, rate: f64) -> Result<(), Error> {
         let mut took = |number: u64, at: Moment, time: &mut u32| {
             let hash = Hash::from_u64(number);
             let took = clock::time(|| {
-                window.insert_hash_mut_at(hash, at);
+                window.insert_mut(hash, at);
             });
             *time = (*time).min(took.as_nanos() as u32);
         };

@@ -12,7 +12,7 @@ const AT: Moment = Moment::from_secs(1_800_000_000);
 pub(crate) fn decode(data: &[u8]) {
     for bytes in [Some(data.to_vec()), mended(data)].into_iter().flatten() {
         for open in [open(), open().accept_loss()] {
-            if let Ok(mut filter) = open.decode(&bytes) {
+            if let Ok(mut filter) = open.from_bytes(&bytes) {
                 exercise(&filter, &bytes);
                 change(&mut filter);
             }
@@ -49,7 +49,7 @@ fn exercise_file(path: &Path, bytes: &[u8]) {
     for open in [open(), open().accept_loss()] {
         let sound = AnyFilter::<Map>::verify(path, &open).is_ok();
         assert_eq!(open.load(path).is_ok(), sound);
-        if let Ok(filter) = open.map(path) {
+        if let Ok(filter) = open.open(path) {
             // A body is mapped whether or not its checksum fits.
             let _ = filter.contains("key");
             if sound {
@@ -72,7 +72,7 @@ fn add(filter: &mut AnyFilter) -> bool {
     match filter {
         AnyFilter::Window(window) => {
             let remembered = window.remembers(AT);
-            window.insert_at("key", AT);
+            window.insert("key", AT);
             remembered
         }
         other => other.insert("key").is_ok(),
@@ -80,29 +80,27 @@ fn add(filter: &mut AnyFilter) -> bool {
 }
 
 fn has<B: Body>(filter: &AnyFilter<B>) -> bool {
-    filter.contains_hash_at(filter.hasher().hash(b"key"), AT)
+    filter.contains_at("key", AT)
 }
 
 /// Text that may be base64 of a filter, and base64 of anything.
 pub(crate) fn base64(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data)
-        && let Ok(filter) = open().decode_base64(text)
+        && let Ok(filter) = open().from_base64(text)
     {
         let again = filter.to_base64();
         let copy = open()
-            .decode_base64(&again)
+            .from_base64(&again)
             .expect("what was written is read");
         assert_eq!(copy.to_base64(), again);
     }
     if let Some(bytes) = mended(data)
-        && let Ok(filter) = open().decode(&bytes)
+        && let Ok(filter) = open().from_bytes(&bytes)
     {
         let mut text = filter.to_base64();
         // As mail would break it.
         text.insert_str(text.len() / 3, "\r\n ");
-        let copy = open()
-            .decode_base64(&text)
-            .expect("what was written is read");
+        let copy = open().from_base64(&text).expect("what was written is read");
         assert_eq!(copy.to_bytes(), filter.to_bytes());
     }
 }
@@ -143,9 +141,9 @@ fn exercise<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
     filter.contains_many(&keys, &mut found);
     let hashes = keys.map(|key| filter.hasher().hash(key));
     let mut found_at = [false; 4];
-    filter.contains_hashes_at(&hashes, AT, &mut found_at);
+    filter.contains_many_at(&hashes, AT, &mut found_at);
     for (i, hash) in hashes.into_iter().enumerate() {
-        assert_eq!(filter.contains_hash_at(hash, AT), found_at[i]);
+        assert_eq!(filter.contains_at(hash, AT), found_at[i]);
         if filter.kind() != Kind::Window {
             assert_eq!(
                 (filter.contains(keys[i]), found[i]),
@@ -154,7 +152,7 @@ fn exercise<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
         }
     }
     let hashes: Vec<Hash> = (0..200).map(Hash::from_u64).collect();
-    filter.contains_hashes(&hashes, &mut [false; 200]);
+    filter.contains_many(&hashes, &mut [false; 200]);
     let _ = (filter.keys(), filter.estimated_keys());
     assert!((0.0..=1.0).contains(&filter.rate_now()));
     reencodes(filter, bytes);
@@ -164,7 +162,7 @@ fn exercise<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
 /// no mark, and else but for those.
 fn reencodes<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
     let again = filter.to_bytes();
-    let copy = open().decode(&again).expect("what was written is read");
+    let copy = open().from_bytes(&again).expect("what was written is read");
     assert_eq!(copy.to_bytes(), again);
     if filter.kind() == Kind::Growing {
         // Its capacity and count are those of its layers, whatever a forged
@@ -186,7 +184,9 @@ fn reencodes<B: Body>(filter: &AnyFilter<B>, bytes: &[u8]) {
 /// Changes a filter in every way that its kind allows.
 fn change(filter: &mut AnyFilter) {
     let before = filter.to_bytes();
-    let copy = open().decode(&before).expect("what was written is read");
+    let copy = open()
+        .from_bytes(&before)
+        .expect("what was written is read");
     if matches!(filter.kind(), Kind::Bloom | Kind::Blocked) {
         filter.insert("key").expect("both kinds take every key");
         assert!(filter.contains("key"));
@@ -206,9 +206,9 @@ fn change(filter: &mut AnyFilter) {
                 Moment::MAX,
             ] {
                 let remembered = window.remembers(at);
-                window.insert_at("key", at);
-                assert!(window.contains_at("key", at) || !remembered);
-                window.insert_many_at(&["key", "other"], at, &mut [false; 2]);
+                window.insert("key", at);
+                assert!(window.contains("key", at) || !remembered);
+                window.insert_many_mut(&["key", "other"], at, &mut [false; 2]);
             }
             let _ = window.generations();
         }

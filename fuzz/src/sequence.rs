@@ -32,7 +32,7 @@ pub(crate) fn sequence(data: &[u8]) {
                 assert!(filter.remove([*key]).unwrap(), "{kind}: {key} is there");
                 *count -= 1;
             }
-            7 if key % 4 == 0 => filter = Open::new().decode(&filter.to_bytes()).unwrap(),
+            7 if key % 4 == 0 => filter = Open::new().from_bytes(&filter.to_bytes()).unwrap(),
             _ => match filter.insert([*key]) {
                 Ok(_) => *count += 1,
                 Err(Error::Full { .. } | Error::TooManyCopies { .. }) => {}

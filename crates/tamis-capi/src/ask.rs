@@ -11,8 +11,8 @@ use tamis::{AnyFilter, Body, Hash, Moment};
 #[inline(always)]
 fn contains<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
     match filter {
-        AnyFilter::Window(window) => window.contains_hash_at(hash, now(window)),
-        other => other.contains_hash(hash),
+        AnyFilter::Window(window) => window.contains(hash, now(window)),
+        other => other.contains(hash),
     }
 }
 
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn tamis_contains_at(
         // SAFETY: callers keep what tamis.h says.
         let (filter, key) = unsafe { (read(filter, "filter")?, key_bytes(key, length)?) };
         let (hash, at) = (filter.hasher().hash(key), Moment::from_micros(micros));
-        Ok(each!(filter, any => any.contains_hash_at(hash, at)))
+        Ok(each!(filter, any => any.contains_at(hash, at)))
     })
 }
 
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn tamis_contains_many(
                 AnyFilter::Window(window) => {
                     hashes.clear();
                     window.hasher().hash_all(keys.iter().copied(), &mut hashes);
-                    window.contains_hashes_at(&hashes, now(window), &mut answers[range]);
+                    window.contains_many(&hashes, now(window), &mut answers[range]);
                 }
                 other => other.contains_many(keys, &mut answers[range]),
             });
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn tamis_contains_many_at(
         let ask = |keys: &[&[u8]], range: Range<usize>| {
             hashes.clear();
             filter.hasher().hash_all(keys.iter().copied(), &mut hashes);
-            each!(filter, any => any.contains_hashes_at(&hashes, at, &mut answers[range]));
+            each!(filter, any => any.contains_many_at(&hashes, at, &mut answers[range]));
             Ok(())
         };
         // SAFETY: callers keep what tamis.h says.
@@ -135,8 +135,8 @@ pub unsafe extern "C" fn tamis_contains_many_u64(
             }
             let hashes = &hashes[..keys.len()];
             each!(filter, any => match any {
-                AnyFilter::Window(window) => window.contains_hashes_at(hashes, now(window), answers),
-                other => other.contains_hashes(hashes, answers),
+                AnyFilter::Window(window) => window.contains_many(hashes, now(window), answers),
+                other => other.contains_many(hashes, answers),
             });
         }
         Ok(())

@@ -30,16 +30,16 @@ unsafe fn insert(
     // SAFETY: as above; a shared reference is enough to see the kind.
     match unsafe { read(filter, "filter")? } {
         // The usual one first, and each hashes by itself: a call then looks once at what the filter is.
-        Filter::Owned(AnyFilter::Blocked(f)) => Ok(f.insert_hash(hash(f.hasher()))),
-        Filter::Owned(AnyFilter::Bloom(f)) => Ok(f.insert_hash(hash(f.hasher()))),
-        Filter::Owned(AnyFilter::Counting(f)) => Ok(f.insert_hash(hash(f.hasher()))),
+        Filter::Owned(AnyFilter::Blocked(f)) => Ok(f.insert(hash(f.hasher()))),
+        Filter::Owned(AnyFilter::Bloom(f)) => Ok(f.insert(hash(f.hasher()))),
+        Filter::Owned(AnyFilter::Counting(f)) => Ok(f.insert(hash(f.hasher()))),
         Filter::Owned(AnyFilter::Window(f)) => {
-            Ok(f.insert_hash_at(hash(f.hasher()), at.unwrap_or_else(|| now(f))))
+            Ok(f.insert(hash(f.hasher()), at.unwrap_or_else(|| now(f))))
         }
         Filter::Owned(AnyFilter::Cuckoo(_) | AnyFilter::Growing(_)) => {
             // SAFETY: as above.
             let filter = unsafe { write(filter, "filter")? }.owned()?;
-            Ok(filter.insert_hash(hash(filter.hasher()))?)
+            Ok(filter.insert(hash(filter.hasher()))?)
         }
         Filter::Owned(finished) => Err(refusal(finished.kind())),
         Filter::Mapped(_) | Filter::View(_) => Err(read_only()),
@@ -58,14 +58,11 @@ unsafe fn insert_block<K: AsRef<[u8]>>(
 ) -> Result<(), Failure> {
     // SAFETY: as above; a shared reference is enough to see the kind.
     match unsafe { read(filter, "filter")? } {
-        Filter::Owned(AnyFilter::Blocked(f)) => f.insert_many_shared(keys, new),
-        Filter::Owned(AnyFilter::Bloom(f)) => f.insert_many_shared(keys, new),
-        Filter::Owned(AnyFilter::Counting(f)) => f.insert_many_shared(keys, new),
+        Filter::Owned(AnyFilter::Blocked(f)) => f.insert_many(keys, new),
+        Filter::Owned(AnyFilter::Bloom(f)) => f.insert_many(keys, new),
+        Filter::Owned(AnyFilter::Counting(f)) => f.insert_many(keys, new),
         Filter::Owned(AnyFilter::Window(f)) => {
-            let at = at.unwrap_or_else(|| now(f));
-            let mut hashes = Vec::with_capacity(keys.len());
-            f.hasher().hash_all(keys.iter().map(K::as_ref), &mut hashes);
-            f.insert_hashes_at_shared(&hashes, at, new);
+            f.insert_many(keys, at.unwrap_or_else(|| now(f)), new);
         }
         Filter::Owned(AnyFilter::Cuckoo(_) | AnyFilter::Growing(_)) => {
             // SAFETY: as above.
@@ -137,7 +134,7 @@ pub unsafe extern "C" fn tamis_insert_alone(
             AnyFilter::Blocked(filter) => Ok(filter.insert_mut(key)),
             AnyFilter::Window(window) => {
                 let (hash, at) = (window.hasher().hash(key), now(window));
-                Ok(window.insert_hash_mut_at(hash, at))
+                Ok(window.insert_mut(hash, at))
             }
             filter => Ok(filter.insert(key)?),
         }
@@ -236,7 +233,7 @@ pub unsafe extern "C" fn tamis_insert_many_alone(
         key_blocks(keys, lengths, count, |keys, range| match &mut *filter {
             AnyFilter::Window(window) => {
                 let at = now(window);
-                window.insert_many_at(keys, at, news.of(range));
+                window.insert_many_mut(keys, at, news.of(range));
                 Ok(())
             }
             filter => Ok(filter.insert_many(keys, news.of(range))?),
@@ -298,7 +295,7 @@ pub unsafe extern "C" fn tamis_remove_u64(filter: *mut Filter, key: u64) -> c_in
         // SAFETY: callers keep what tamis.h says.
         let filter = unsafe { write(filter, "filter")? };
         let (hash, mut removed) = (hash_u64(filter.hasher(), key), [false]);
-        filter.owned()?.remove_hashes(&[hash], &mut removed)?;
+        filter.owned()?.remove_many(&[hash], &mut removed)?;
         Ok(removed[0])
     })
 }

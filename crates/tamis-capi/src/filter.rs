@@ -126,7 +126,7 @@ pub unsafe extern "C" fn tamis_open(
     handle(|| {
         // SAFETY: callers keep what tamis.h says.
         let (file, open) = unsafe { (path(file)?, open(secret, flags)?) };
-        Ok(Filter::Mapped(open.map(file)?))
+        Ok(Filter::Mapped(open.open(file)?))
     })
 }
 
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn tamis_from_bytes(
         let bytes = unsafe { array(bytes.cast(), length, "bytes")? };
         // SAFETY: callers keep what tamis.h says.
         Ok(Filter::Owned(
-            unsafe { open(secret, flags)? }.decode(bytes)?,
+            unsafe { open(secret, flags)? }.from_bytes(bytes)?,
         ))
     })
 }

@@ -385,8 +385,8 @@ impl Times {
         if self.by_record {
             self.settle(window, keys, now);
             match may_grow {
-                true => window.insert_hashes_at(&self.hashes, &self.moments[..], new),
-                false => window.insert_hashes_at_shared(&self.hashes, &self.moments[..], new),
+                true => window.insert_many_mut(&self.hashes, &self.moments[..], new),
+                false => window.insert_many(&self.hashes, &self.moments[..], new),
             }
         } else {
             let latest = window.latest().unwrap_or(now);
@@ -394,8 +394,8 @@ impl Times {
             let behind = Duration::from_micros(u64::try_from(behind).unwrap_or(0));
             self.behind = self.behind.max(behind);
             match may_grow {
-                true => window.insert_hashes_at(&self.hashes, now.max(latest), new),
-                false => window.insert_hashes_at_shared(&self.hashes, now.max(latest), new),
+                true => window.insert_many_mut(&self.hashes, now.max(latest), new),
+                false => window.insert_many(&self.hashes, now.max(latest), new),
             }
         }
     }
@@ -403,7 +403,7 @@ impl Times {
     /// Adds the keys that waited for a time.
     fn begin(&mut self, window: &mut Window, at: Moment) {
         let waiting: Vec<Hash> = self.waiting.drain().collect();
-        window.insert_hashes_at(&waiting, at, &mut vec![false; waiting.len()]);
+        window.insert_many_mut(&waiting, at, &mut vec![false; waiting.len()]);
     }
 
     /// Adds those for which there was none, as of now.
@@ -462,7 +462,7 @@ impl Times {
 
 /// Whether keys can be added, asked before any input is read.
 pub(crate) fn check_open(filter: &mut AnyFilter) -> Result<(), Error> {
-    filter.insert_hashes_at(&[], Moment::default(), &mut [])
+    filter.insert_many_at::<Hash>(&[], Moment::default(), &mut [])
 }
 
 /// When a window is asked about, if not now.

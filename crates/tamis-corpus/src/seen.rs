@@ -80,12 +80,12 @@ impl Seen {
 
     /// Adds units; `new[i]` says whether `units[i]` was new.
     pub(crate) fn insert(&mut self, units: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        self.filter.insert_hashes(units, new)
+        self.filter.insert_many(units, new)
     }
 
     /// Which of them were seen.
     pub(crate) fn contains(&self, units: &[Hash], found: &mut [bool]) {
-        self.filter.contains_hashes(units, found);
+        self.filter.contains_many(units, found);
     }
 
     /// Bytes of memory it takes.

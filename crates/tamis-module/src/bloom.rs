@@ -6,7 +6,7 @@ use crate::loading::Loading;
 use crate::window;
 use crate::words::FilterLayout;
 use tamis::raw::{HEADER_LEN, Header};
-use tamis::{Counting, Expansion, Growing, Hasher, Kind, Window, WindowOptions};
+use tamis::{Counting, Expansion, Growing, Hasher, Kind, Moment, Window, WindowOptions};
 use tamis_formats::redisbloom::Chain;
 use tamis_formats::valkeybloom;
 
@@ -142,7 +142,7 @@ impl Bloom {
             Self::Tamis(filter) => {
                 let hash = filter.hasher().hash(key);
                 if filter.room() == 0 {
-                    if filter.contains_hash(hash) {
+                    if filter.contains(hash) {
                         return Ok(false);
                     }
                     let layers = filter.shape().layers();
@@ -151,16 +151,16 @@ impl Bloom {
                     }
                     allow(filter.bytes(), filter.growth_bytes(), room)?;
                 }
-                Ok(filter.insert_hash(hash)?)
+                Ok(filter.insert(hash)?)
             }
             Self::Counting(filter) => {
                 let hash = filter.hasher().hash(key);
                 // Beyond its capacity its rate would be higher than promised.
                 let full = filter.keys().get() >= filter.capacity();
-                if full && !filter.contains_hash(hash) {
+                if full && !filter.contains(hash) {
                     return Err(Error::FULL);
                 }
-                Ok(filter.insert_hash_mut(hash))
+                Ok(filter.insert_mut(hash))
             }
             Self::RedisBloom(chain) => {
                 let more = chain.growth_bytes();
@@ -292,12 +292,17 @@ impl Bloom {
     }
 }
 
+/// When a window is asked without a moment.
+fn latest(window: &Window) -> Moment {
+    window.latest().unwrap_or_default()
+}
+
 impl Filter for Bloom {
     fn contains(&self, key: &[u8]) -> Result<bool, Error> {
         match self {
             Self::Tamis(filter) => Ok(filter.contains(key)),
             Self::Counting(filter) => Ok(filter.contains(key)),
-            Self::Window(window) => Ok(window.contains(key)),
+            Self::Window(window) => Ok(window.contains(key, latest(window))),
             Self::RedisBloom(chain) => Ok(chain.contains(key)),
             Self::Valkey(chain) => Ok(chain.contains(key)),
             Self::Loading(loading) => Err(loading.refusal()),
@@ -308,7 +313,7 @@ impl Filter for Bloom {
         match self {
             Self::Tamis(filter) => filter.contains_many(keys, out),
             Self::Counting(filter) => filter.contains_many(keys, out),
-            Self::Window(window) => window.contains_many(keys, out),
+            Self::Window(window) => window.contains_many(keys, latest(window), out),
             Self::RedisBloom(chain) => {
                 out.fill(false);
                 chain.contains_many(keys, out);
@@ -598,7 +603,7 @@ mod tests {
         let day = tamis::Span::Time(std::time::Duration::from_secs(86_400));
         let of = |window: Window| {
             let at = tamis::Moment::from_secs(1_700_000_000);
-            window.insert_at("key", at);
+            window.insert("key", at);
             let filter = Bloom::Window(window);
             (dumped(&filter, 100), filter)
         };

@@ -58,7 +58,7 @@ fn hashes(window: &Window, keys: &[&[u8]]) -> Vec<Hash> {
 
 /// Whether each key is in the window that ends at a moment.
 pub fn contains_many(window: &Window, keys: &[&[u8]], at: Moment, out: &mut [bool]) {
-    window.contains_hashes_at(&hashes(window, keys), at, out);
+    window.contains_many(&hashes(window, keys), at, out);
 }
 
 /// Adds keys that were seen at a moment. Keys older than the window are told new
@@ -72,13 +72,13 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
     // Adding a key that is there would note the moment all the same.
     let mut there = vec![false; keys.len()];
     match window.options().renewed() {
-        Renewal::Within => window.contains_hashes_at(&hashes, at, &mut there),
+        Renewal::Within => window.contains_many(&hashes, at, &mut there),
         Renewal::Quiet => {
             // A span later, the moment's own generation is the oldest that counts.
             let options = window.options();
             let later = at + generation(&options) * options.generation_count();
             if later < Moment::MAX {
-                window.contains_hashes_at(&hashes, later, &mut there);
+                window.contains_many(&hashes, later, &mut there);
             }
         }
     }
@@ -86,7 +86,7 @@ pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
     let to_add: Vec<Hash> = missing.iter().map(|i| hashes[*i]).collect();
     let mut answers = vec![false; to_add.len()];
     if !to_add.is_empty() {
-        window.insert_hashes_at(&to_add, at, &mut answers);
+        window.insert_many_mut(&to_add, at, &mut answers);
     }
     let mut new = vec![false; keys.len()];
     for (i, answer) in missing.iter().zip(&answers) {

@@ -199,14 +199,14 @@ impl Rows {
                         match &mut times {
                             Times::Now => {
                                 let now = when::now(window);
-                                window.insert_hashes_at(hashes, now, new)
+                                window.insert_many_mut(hashes, now, new)
                             }
-                            Times::At(moment) => window.insert_hashes_at(hashes, *moment, new),
+                            Times::At(moment) => window.insert_many_mut(hashes, *moment, new),
                             Times::Each(moments) => {
                                 doubts.begin(window, moments);
                                 let moments = &mut moments[rows];
                                 doubts.look(window, moments);
-                                window.insert_hashes_at(hashes, &*moments, new)
+                                window.insert_many_mut(hashes, &*moments, new)
                             }
                         }
                         Ok(())

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 use tamis::raw::{Header, Shape};
 use tamis::{
-    AnyFilter, At, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan, WindowOptions,
+    AnyFilter, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan, When, WindowOptions,
 };
 
 /// A filter in Redis, shared by everyone who opens it.
@@ -106,12 +106,12 @@ macro_rules! with_keys_at {
 macro_rules! async_methods {
     ($(
         $(#[$doc:meta])*
-        async fn $name:ident $(<$type:ident: $bound:path>)? ($($arguments:tt)*) -> $output:ty
+        async fn $name:ident $(<$($life:lifetime)? $(,)? $($type:ident: $bound:path)?>)? ($($arguments:tt)*) -> $output:ty
         $body:block
     )*) => {
         impl RedisFilter {$(
             $(#[$doc])*
-            pub fn $name $(<$type: $bound>)? ($($arguments)*) -> $output {
+            pub fn $name $(<$($life,)? $($type: $bound)?>)? ($($arguments)*) -> $output {
                 now(async move $body)
             }
         )*}
@@ -119,7 +119,7 @@ macro_rules! async_methods {
         #[cfg(feature = "aio")]
         impl crate::aio::RedisFilter {$(
             $(#[$doc])*
-            pub async fn $name $(<$type: $bound>)? ($($arguments)*) -> $output $body
+            pub async fn $name $(<$($life,)? $($type: $bound)?>)? ($($arguments)*) -> $output $body
         )*}
     };
 }
@@ -268,35 +268,35 @@ async_methods! {
     /// kept: see [`Stats`].
     async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
-        with_keys_at!(self, insert_hashes_at, insert_many_at, &[key], at, &mut answer)?;
+        with_keys_at!(self, insert_hashes_at, insert_many_at, &[key], at.into(), &mut answer)?;
         Ok(answer[0])
     }
 
     /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each
-    /// ([`At`]), which only a window heeds.
+    /// ([`When`]), which only a window heeds.
     ///
     /// # Panics
     /// If `new`, or the moments, are not as many as the keys.
-    async fn insert_many_at<K: AsRef<[u8]>>(
+    async fn insert_many_at<'t, K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
-        at: impl At + Send,
+        at: impl Into<When<'t>> + Send,
         new: &mut [bool],
     ) -> Result<(), Error> {
-        with_keys_at!(self, insert_hashes_at, insert_many_at, keys, at, new)
+        with_keys_at!(self, insert_hashes_at, insert_many_at, keys, at.into(), new)
     }
 
     /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed.
     ///
     /// # Panics
     /// If `new`, or the moments, are not as many as the hashes.
-    async fn insert_hashes_at(
+    async fn insert_hashes_at<'t>(
         &mut self,
         hashes: &[Hash],
-        at: impl At + Send,
+        at: impl Into<When<'t>> + Send,
         new: &mut [bool],
     ) -> Result<(), Error> {
-        self.backend.by_hash()?.insert_hashes_at(hashes, at, new).await
+        self.backend.by_hash()?.insert_hashes_at(hashes, at.into(), new).await
     }
 
     /// Whether the key may have been added; takes one round trip. "No" is always
@@ -330,35 +330,35 @@ async_methods! {
     /// [`contains`](Self::contains) at a moment, which only a window heeds.
     async fn contains_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
-        with_keys_at!(self, contains_hashes_at, contains_many_at, &[key], at, &mut answer)?;
+        with_keys_at!(self, contains_hashes_at, contains_many_at, &[key], at.into(), &mut answer)?;
         Ok(answer[0])
     }
 
     /// [`contains_many`](Self::contains_many) at a moment, one for all or one for
-    /// each ([`At`]), which only a window heeds.
+    /// each ([`When`]), which only a window heeds.
     ///
     /// # Panics
     /// If `out`, or the moments, are not as many as the keys.
-    async fn contains_many_at<K: AsRef<[u8]>>(
+    async fn contains_many_at<'t, K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
-        at: impl At + Send,
+        at: impl Into<When<'t>> + Send,
         out: &mut [bool],
     ) -> Result<(), Error> {
-        with_keys_at!(self, contains_hashes_at, contains_many_at, keys, at, out)
+        with_keys_at!(self, contains_hashes_at, contains_many_at, keys, at.into(), out)
     }
 
     /// [`contains_many_at`](Self::contains_many_at) for keys that are already hashed.
     ///
     /// # Panics
     /// If `out`, or the moments, are not as many as the hashes.
-    async fn contains_hashes_at(
+    async fn contains_hashes_at<'t>(
         &mut self,
         hashes: &[Hash],
-        at: impl At + Send,
+        at: impl Into<When<'t>> + Send,
         out: &mut [bool],
     ) -> Result<(), Error> {
-        self.backend.by_hash()?.contains_hashes_at(hashes, at, out).await
+        self.backend.by_hash()?.contains_hashes_at(hashes, at.into(), out).await
     }
 
     /// The generations of a window that are remembered, newest first. Their keys

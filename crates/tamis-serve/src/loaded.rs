@@ -161,11 +161,7 @@ impl Loaded {
     /// Which keys may be in it, at a moment that only windows heed.
     pub(crate) fn ask(&self, keys: &[Key<'_>], at: Moment, found: &mut [bool]) -> Result<()> {
         match self {
-            Self::Ours(AnyFilter::Window(window)) => {
-                let hashes: Vec<_> = keys.iter().map(|key| window.hasher().hash(key)).collect();
-                window.contains_hashes_at(&hashes, at, found);
-            }
-            Self::Ours(filter) => filter.contains_many(keys, found),
+            Self::Ours(filter) => filter.contains_many_at(keys, at, found),
             Self::Foreign {
                 filter, keys: how, ..
             } => {
@@ -181,8 +177,7 @@ impl Loaded {
     /// Adds keys seen at a moment, which only windows heed; which of them were new.
     pub(crate) fn add(&mut self, keys: &[Key<'_>], at: Moment, new: &mut [bool]) -> Result<()> {
         match self {
-            Self::Ours(AnyFilter::Window(window)) => window.insert_many_at(keys, at, new),
-            Self::Ours(filter) => filter.insert_many(keys, new)?,
+            Self::Ours(filter) => filter.insert_many_at(keys, at, new)?,
             Self::Foreign { .. } => bail!("another system's filter is read-only here"),
         }
         Ok(())

@@ -98,7 +98,7 @@ impl Aggregate<AssertUnwindSafe<Making>, Option<Vec<u8>>> for Maker {
         let Some(hash) = key::hash(ctx, 0, filter.hasher())? else {
             return Ok(());
         };
-        let is_new = filter.insert_hash(hash).map_err(error)?;
+        let is_new = filter.insert(hash).map_err(error)?;
         match asked.keys {
             Some(keys) if is_new && filter.counted() > Some(keys) => Err(too_many(keys)),
             _ => Ok(()),

@@ -38,9 +38,9 @@ fn contains<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
     match filter {
         AnyFilter::Window(window) => {
             let now = Moment::now().max(window.latest().unwrap_or(Moment::MIN));
-            window.contains_hash_at(hash, now)
+            window.contains(hash, now)
         }
-        other => other.contains_hash(hash),
+        other => other.contains(hash),
     }
 }
 

@@ -41,7 +41,7 @@ fn check_values<B: Body>(filter: AnyFilter<B>) -> Result<AnyFilter<B>> {
 pub(crate) fn map(ctx: &Context<'_>, key_file: usize) -> Result<AnyFilter<Map>> {
     let path = path(ctx.get_raw(0), "filter")?;
     let filter = options(ctx, key_file)?
-        .map(path)
+        .open(path)
         .map_err(|e| named(path, e))?;
     check_values(filter)
 }
@@ -58,7 +58,7 @@ fn named(path: &Path, e: tamis::Error) -> rusqlite::Error {
 
 /// The filter in a blob, copied.
 pub(crate) fn decode(ctx: &Context<'_>, bytes: &[u8], key_file: usize) -> Result<AnyFilter> {
-    check_values(options(ctx, key_file)?.decode(bytes).map_err(error)?)
+    check_values(options(ctx, key_file)?.from_bytes(bytes).map_err(error)?)
 }
 
 /// How many filters in blobs a connection keeps, so that those of a few columns are copied once.

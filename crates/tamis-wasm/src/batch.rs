@@ -260,10 +260,10 @@ pub unsafe extern "C" fn has_batch(filter: *const AnyFilter, way: u32, millis: f
     let filter = unsafe { &*filter };
     with_batch(|block, hashes, _| {
         let AnyFilter::Window(window) = filter else {
-            return filter.contains_hashes(hashes, &mut block.answers[..hashes.len()]);
+            return filter.contains_many(hashes, &mut block.answers[..hashes.len()]);
         };
         let when = moments(window, way, millis, block, hashes.len());
-        window.contains_hashes_at(hashes, &when[..], &mut block.answers[..hashes.len()]);
+        window.contains_many(hashes, &when[..], &mut block.answers[..hashes.len()]);
     });
 }
 
@@ -277,10 +277,10 @@ pub unsafe extern "C" fn add_batch(filter: *mut AnyFilter, way: u32, millis: f64
     let filter = unsafe { &mut *filter };
     let added = with_batch(|block, hashes, _| {
         let AnyFilter::Window(window) = filter else {
-            return filter.insert_hashes(hashes, &mut block.answers[..hashes.len()]);
+            return filter.insert_many(hashes, &mut block.answers[..hashes.len()]);
         };
         let when = moments(window, way, millis, block, hashes.len());
-        window.insert_hashes_at(hashes, &when[..], &mut block.answers[..hashes.len()]);
+        window.insert_many_mut(hashes, &when[..], &mut block.answers[..hashes.len()]);
         Ok(())
     });
     reply_error(added).is_some()
@@ -295,7 +295,7 @@ pub unsafe extern "C" fn remove_batch(filter: *mut AnyFilter) -> bool {
     // SAFETY: the caller's promise.
     let filter = unsafe { &mut *filter };
     let removed = with_batch(|block, hashes, _| {
-        filter.remove_hashes(hashes, &mut block.answers[..hashes.len()])
+        filter.remove_many(hashes, &mut block.answers[..hashes.len()])
     });
     reply_error(removed).is_some()
 }
@@ -310,7 +310,7 @@ pub unsafe extern "C" fn count_batch(filter: *const AnyFilter) -> bool {
     let filter = unsafe { &*filter };
     let counted = with_batch(|block, hashes, _| {
         let mut counts = vec![0; hashes.len()];
-        filter.count_hashes(hashes, &mut counts)?;
+        filter.count_many(hashes, &mut counts)?;
         for (to, count) in block.counts.iter_mut().zip(counts) {
             *to = count as f64;
         }

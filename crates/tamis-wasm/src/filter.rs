@@ -134,7 +134,7 @@ pub unsafe extern "C" fn has(
 ) -> bool {
     // SAFETY: the caller's promise.
     let (filter, key) = unsafe { (&*filter, given(at, len)) };
-    filter.contains_hash(hash(filter.hasher(), key, exact))
+    filter.contains(hash(filter.hasher(), key, exact))
 }
 
 /// Adds a key: 1 if it was new, 0 if not, -1 if it can't be added.
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn add(
 ) -> i32 {
     // SAFETY: the caller's promise.
     let (filter, key) = unsafe { (&mut *filter, given(at, len)) };
-    let new = filter.insert_hash(hash(filter.hasher(), key, exact));
+    let new = filter.insert(hash(filter.hasher(), key, exact));
     reply_error(new).map_or(-1, i32::from)
 }
 

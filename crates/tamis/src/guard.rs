@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::filter::any::AnyFilter;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::Key;
 use crate::store::body::{Body, Bytes};
 use std::collections::HashMap;
 use std::fmt;
@@ -63,7 +64,7 @@ pub struct Guard<B = Bytes> {
 /// let alarms = FalseAlarms::remembering(100);
 /// let hash = filter.hasher().hash(b"bob");
 /// let absent = || Ok::<Option<u32>, ()>(None);
-/// assert_eq!(alarms.get(hash, || filter.contains_hash(hash), absent), Ok(None));
+/// assert_eq!(alarms.get(hash, || filter.contains(hash), absent), Ok(None));
 /// assert_eq!(alarms.counts().skipped, 1);
 /// # Ok::<(), tamis::Error>(())
 /// ```
@@ -139,18 +140,18 @@ impl<B: Body> Guard<B> {
     /// ```
     pub fn get<V, E>(
         &self,
-        key: impl AsRef<[u8]>,
+        key: impl Key,
         load: impl FnOnce() -> Result<Option<V>, E>,
     ) -> Result<Option<V>, E> {
-        let hash = self.hasher.hash(key.as_ref());
-        let maybe = || self.filter().contains_hash(hash);
+        let hash = key.key_hash(&self.hasher);
+        let maybe = || self.filter().contains(hash);
         self.alarms.get(hash, maybe, load)
     }
 
     /// Forgets that the key was absent: others may have added it to the store
     /// and to the filter.
-    pub fn forget(&self, key: impl AsRef<[u8]>) {
-        self.alarms.forget(self.hasher.hash(key.as_ref()));
+    pub fn forget(&self, key: impl Key) {
+        self.alarms.forget(key.key_hash(&self.hasher));
     }
 
     /// Forgets all false alarms.
@@ -194,15 +195,13 @@ impl Guard {
     /// assert_eq!(guard.get("ada", || Ok::<_, ()>(Some(36))), Ok(Some(36)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let hash = self.hasher.hash(key.as_ref());
-        let mut new = [false];
-        self.filter
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert_hashes(&[hash], &mut new)?;
+    pub fn insert(&self, key: impl Key) -> Result<bool, Error> {
+        let hash = key.key_hash(&self.hasher);
+        let mut filter = self.filter.write().unwrap_or_else(PoisonError::into_inner);
+        let new = filter.insert(hash)?;
+        drop(filter);
         self.alarms.forget(hash);
-        Ok(new[0])
+        Ok(new)
     }
 }
 
@@ -384,8 +383,8 @@ mod tests {
         let present = keys(0..1000);
         let mut blocked = Blocked::new(1000, 0.1).unwrap();
         let mut bloom = Bloom::new(1000, 0.1).unwrap();
-        blocked.insert_many(&present, &mut [false; 1000]);
-        bloom.insert_many(&present, &mut [false; 1000]);
+        blocked.insert_many_mut(&present, &mut [false; 1000]);
+        bloom.insert_many_mut(&present, &mut [false; 1000]);
         let hasher = Hasher::default();
         let keyed = Hasher::keyed(SecretKey::new([7; 16]));
         vec![

@@ -24,9 +24,9 @@ impl Hash {
     /// ```
     /// use tamis::{Blocked, Hash};
     /// let seen = Blocked::new(1_000, 0.01)?;
-    /// assert!(seen.insert_hash(Hash::from_u64(0)));
-    /// assert!(seen.contains_hash(Hash::from_u64(0)));
-    /// assert!(!seen.contains_hash(Hash::from_u64(1)));
+    /// assert!(seen.insert(Hash::from_u64(0)));
+    /// assert!(seen.contains(Hash::from_u64(0)));
+    /// assert!(!seen.contains(Hash::from_u64(1)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
@@ -49,7 +49,7 @@ impl Hash {
     /// let seen = Blocked::new(1_000, 0.01)?;
     /// let digest = [7u8; 20]; // of the SHA-1 kind
     /// let (first, _) = digest.split_first_chunk().unwrap();
-    /// assert!(seen.insert_hash(Hash::from_u128(u128::from_le_bytes(*first))));
+    /// assert!(seen.insert(Hash::from_u128(u128::from_le_bytes(*first))));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
@@ -221,11 +221,9 @@ mod tests {
                     range.map(|i| Hash::from_u64(value(i))).collect()
                 };
                 let mut flags = vec![false; 100_000];
-                filter
-                    .insert_hashes(&hashes(0..100_000), &mut flags)
-                    .unwrap();
+                filter.insert_many(&hashes(0..100_000), &mut flags).unwrap();
                 let mut flags = vec![false; 400_000];
-                filter.contains_hashes(&hashes(100_000..500_000), &mut flags);
+                filter.contains_many(&hashes(100_000..500_000), &mut flags);
                 let rate = flags.iter().filter(|f| **f).count() as f64 / 400_000.0;
                 // Four standard errors of 400,000 trials are 6 %.
                 let off = rate / plan.rate() - 1.0;

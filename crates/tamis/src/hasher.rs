@@ -233,6 +233,7 @@ impl Hasher {
     /// assert_eq!(hashes, [hasher.hash(b"one"), hasher.hash(b"two")]);
     /// ```
     #[inline]
+    #[doc(hidden)]
     pub fn hash_all<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, hashes: &mut Vec<Hash>) {
         match self {
             Self::Fast {
@@ -253,6 +254,7 @@ impl Hasher {
     /// Hashes a key unchanged: a number, or a key to which the
     /// [rule](Self::rule) was already applied.
     #[inline]
+    #[doc(hidden)]
     pub fn hash_exact(&self, key: &[u8]) -> Hash {
         match self {
             Self::Fast { seed: 0, .. } => xxh3_usual(key),
@@ -262,6 +264,7 @@ impl Hasher {
     }
 
     /// The name that `tamis info` shows.
+    #[doc(hidden)]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Fast { .. } => "xxh3-128",

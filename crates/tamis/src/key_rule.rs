@@ -158,6 +158,7 @@ impl KeyRule {
     /// assert_eq!(key, b"a key");
     /// ```
     #[inline]
+    #[doc(hidden)]
     pub fn append(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let start = key.len();
         // Outer: whether there should be one.
@@ -203,6 +204,7 @@ impl KeyRule {
     /// Appends one of several values, behind its length; returns what
     /// [`append`](Self::append) does.
     #[inline]
+    #[doc(hidden)]
     pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let length_at = key.len();
         key.extend_from_slice(&[0; 8]);

@@ -14,40 +14,31 @@
 //! # Ok::<(), tamis::Error>(())
 //! ```
 //!
-//! # Which kind
+//! # The kinds
 //!
-//! | | for | size | adding | removing |
-//! |---|---|---|---|---|
-//! | [`Blocked`] | a known number of keys: the default | small | `&self`, from many threads | |
-//! | [`Bloom`] | the same, as in the textbook | small | `&self`, from many threads | |
-//! | [`Counting`] | keys that come and go, in any number of copies | four times `Blocked` | `&self`, from many threads | yes |
-//! | [`Cuckoo`] | keys that come and go | small | `&mut`, an error when full | yes |
-//! | [`Growing`] | an unknown number of keys | up to 2.5 times `Blocked` | `&mut` | |
-//! | [`Window`] | a stream: keys of the last hours, or the last so many | 2.3 times `Blocked` | `&self`, at a moment | forgets by itself |
-//! | [`Fuse`] | a finished list, fast | smaller | | |
-//! | [`Ribbon`] | a finished list | smallest | | |
-//! | [`Cascade`] | a block list with an allow list: never wrong about a key on either | smaller | | |
-//! | [`AnyFilter`] | a kind that is known at run time | | `&mut` | where the kind can |
+//! | kind | for | size | `insert` | `remove`, `count` | `union_with` | `intersect_with` | `share` |
+//! |---|---|---|---|---|---|---|---|
+//! | [`Blocked`] | a known number of keys: the default | 1 | `&self` | | yes | yes | many processes |
+//! | [`Bloom`] | the same, as in the textbook | 1 | `&self` | | yes | yes | many processes |
+//! | [`Counting`] | keys that come and go, in any number of copies | 4 | `&self` | yes | yes | yes | many processes |
+//! | [`Cuckoo`] | keys that come and go | 1 | `&mut`, `Result` | yes | while there is room | yes | |
+//! | [`Growing`] | an unknown number of keys | to 2.5 | `&mut`, `Result` | | while there is room | | one process |
+//! | [`Window`] | keys of the last hours, or the last so many | 2.3 | `&self`, at a moment | forgets by itself | windows of time | | many processes |
+//! | [`Fuse`] | a finished list, fast | under 1 | `build` | | | | |
+//! | [`Ribbon`] | a finished list, smallest | under 1 | `build` | | | | |
+//! | [`Cascade`] | a block list with an allow list, with no mistake on either | under 1 | `build` | | | | |
+//! | [`AnyFilter`] | a kind known at run time | | `&mut`, `Result` | where it can | where it can | where it can | where it can |
 //!
-//! # What they can do
+//! Four rules hold for all of them:
 //!
-//! | | `Bloom`, `Blocked` | `Counting` | `Cuckoo` | `Growing` | `Fuse`, `Ribbon`, `Cascade` |
-//! |---|---|---|---|---|---|
-//! | `new`, `with_hasher`, `from_plan`, `template`, `clear` | yes | yes | yes | yes | `build` |
-//! | `contains`, `contains_many`, `contains_all`, `contains_hash`, `contains_hashes` | yes | yes | yes | yes | yes |
-//! | `insert`, `insert_many`, `insert_all`, `insert_hash`, `insert_hashes` | yes | yes | `Result` | `Result` | |
-//! | `insert_mut`, `insert_many_shared` | yes | yes | | | |
-//! | `remove`, `remove_many`, `count` | | yes | yes | | |
-//! | `union_with` | yes | yes | while there is room | while there is room | |
-//! | `intersect_with` | yes | yes | yes | | |
-//! | `keys`, `rate_now`, `bytes`, `hasher`, `header` | yes | yes | yes | yes | yes |
-//! | `save`, `load`, `open`, `to_bytes`, `from_bytes`, `view` | yes | yes | yes | yes | yes |
-//! | `share`: a file mapped for adding | many processes | many processes | | one process | |
-//!
-//! A [`Window`] has the methods of `Bloom` that ask and save, and `insert_at`, `contains_at` and their like, which take a
-//! [`Moment`].
-//!
-//! The methods of all kinds but `Growing` are those of [`Filter`].
+//! - A key is anything that is [`Key`]: bytes, or a [`struct@Hash`] if it is hashed already.
+//! - `insert` and `insert_many` on `&self` add next to other threads, without locks, and never
+//!   fail. `insert_mut` and `insert_many_mut` need the filter alone, and are several times as
+//!   fast. Kinds that may have no room take `&mut self` and return a `Result`.
+//! - `contains_many`, `insert_many` and `remove_many` take slices and write the answer for
+//!   `keys[i]` to place `i` of another; much faster than a loop on a filter larger than the cache.
+//! - `open` maps a file for reading, `load` and `from_bytes` copy to the heap and verify, `share`
+//!   maps a file for adding, `view` borrows bytes, `save` replaces a file as a whole or not at all.
 //!
 //! # And around them
 //!
@@ -87,6 +78,11 @@ compile_error!(
     "tamis reads and writes 64-bit words that threads and processes share: \
      it needs a target with 64-bit atomic instructions"
 );
+#[cfg(not(any(target_pointer_width = "64", target_arch = "wasm32")))]
+compile_error!(
+    "tamis supports 64-bit targets and wasm32: elsewhere a 64-bit word of a mapped file may be \
+     read in two pieces, while another process changes it"
+);
 
 mod error;
 #[cfg(feature = "files")]
@@ -96,6 +92,7 @@ mod guard;
 mod hash;
 mod hasher;
 pub mod index;
+mod key;
 mod key_rule;
 mod kind;
 mod list;
@@ -123,13 +120,14 @@ pub use filter::window::{Generation, Window};
 pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
+pub use key::{Id, Key};
 pub use key_rule::{KeyRule, TextRule, TextUnit};
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use moment::{Moment, calendar};
 pub use plan::Plan;
 pub use plan::growing::Expansion;
-pub use raw::window::{At, Renewal, Span, WindowOptions};
+pub use raw::window::{Renewal, Span, When, WindowOptions};
 pub use store::body::{Body, Bytes, Map};
 
 // Their home is `file`.

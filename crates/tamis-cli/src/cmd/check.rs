@@ -125,7 +125,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                     foreign::ask(&opened.filter, keys, found)
                 });
             }
-            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            let filter = args.key.open()?.open(path).map_err(named(path))?;
             match &filter {
                 AnyFilter::Window(window) => {
                     args.time.check(&window.options())?;
@@ -138,8 +138,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             let at = window::asked_at(&args.filter, &filter, args.at)?;
             check(&args, input, filter.hasher(), |hashes, found| {
                 match at {
-                    Some(at) => filter.contains_hashes_at(hashes, at, found),
-                    None => filter.contains_hashes(hashes, found),
+                    Some(at) => filter.contains_many_at(hashes, at, found),
+                    None => filter.contains_many(hashes, found),
                 }
                 Ok(())
             })
@@ -215,7 +215,7 @@ fn check_at_own_times<B: Body + Sync>(
         let asked = window::asked_times(window, keys);
         ahead.fetch_add(asked.ahead, Relaxed);
         late.fetch_add(asked.late, Relaxed);
-        window.contains_hashes_at(&asked.hashes, &asked.moments[..], found);
+        window.contains_many(&asked.hashes, &asked.moments[..], found);
         Ok(())
     })?;
     warn_of_times(ahead, late);

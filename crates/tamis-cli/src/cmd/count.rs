@@ -40,9 +40,9 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         .find_for(&args.filter, &args.key, &args.redis, &[])?;
     match &args.filter {
         Place::File(path) => {
-            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            let filter = args.key.open()?.open(path).map_err(named(path))?;
             count(input, filter.hasher(), |hashes, counts| {
-                filter.count_hashes(hashes, counts).map_err(named(path))
+                filter.count_many(hashes, counts).map_err(named(path))
             })
         }
         Place::Redis(at) => {

@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 window::refuse_at(&args.filter, args.at)?;
                 return args.explain_foreign(&opened);
             }
-            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            let filter = args.key.open()?.open(path).map_err(named(path))?;
             args.explain(&filter)
         }
         Place::Redis(at) => {

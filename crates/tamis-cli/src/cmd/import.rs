@@ -52,7 +52,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let filter = args
         .key
         .open()?
-        .decode_base64(&text)
+        .from_base64(&text)
         .with_context(|| format!("{}", args.text.display()))?;
     save(&filter, &args.filter, args.force)?;
     Ok(Exit::Done)

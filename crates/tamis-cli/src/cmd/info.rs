@@ -39,7 +39,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             if foreign::tell::info(path, &args.foreign, args.json)? {
                 return Ok(Exit::Done);
             }
-            let filter = args.key.open()?.map(path).map_err(named(path))?;
+            let filter = args.key.open()?.open(path).map_err(named(path))?;
             About::in_file(path, &filter)
         }
         Place::Redis(at) if args.foreign.is_redisson()? => {

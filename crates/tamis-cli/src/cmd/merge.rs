@@ -82,7 +82,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         match place {
             // Read once, so that it need not be in memory.
             Place::File(path) => {
-                let other = args.key.open()?.map(path).map_err(named(path))?;
+                let other = args.key.open()?.open(path).map_err(named(path))?;
                 args.how.combine(&mut merged, &other)
             }
             Place::Redis(_) => {

@@ -64,13 +64,13 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             let mut lock = args.lock.acquire(path)?;
             let mut filter = args.key.open()?.load(path).map_err(named())?;
             // Says it before any input is read.
-            filter.remove_hashes(&[], &mut []).map_err(named())?;
+            filter.remove_many::<&[u8]>(&[], &mut []).map_err(named())?;
             let hasher = *filter.hasher();
             let report = remove(
                 &mut filter,
                 &hasher,
                 (&args, input),
-                |filter, hashes, removed| filter.remove_hashes(hashes, removed).map_err(named()),
+                |filter, hashes, removed| filter.remove_many(hashes, removed).map_err(named()),
             )?;
             filter.save_under(&mut lock).map_err(named())?;
             report

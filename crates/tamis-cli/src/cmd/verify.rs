@@ -133,7 +133,7 @@ fn verify_file(path: &Path, args: &Args) -> Result<Verified> {
         filter.save_under(&mut lock).map_err(named())?;
     }
     let sealed = AnyFilter::verify(path, &open).map_err(named())?;
-    let filter = open.map(path).map_err(named())?;
+    let filter = open.open(path).map_err(named())?;
     let says = if sealed {
         "header and body checksums: valid"
     } else {

@@ -120,7 +120,7 @@ def test_what_was_typed_stays_when_the_language_changes(page):
     page.settles("playground")
     try:
         page.press("#language")
-        page.wait(lambda: page.text("#step-goal") == "放入 two", "Chinese")
+        page.wait(lambda: page.text("#step-goal") == "加入 two", "Chinese")
         page.settles("playground")
         assert page.one("#box-a").get_attribute("value") == "one\ntwo" and "5" in page.text("#step-count")
         assert page.one('input[name="play-kind"][value="counting"]').is_selected()

@@ -275,7 +275,7 @@ fn a_clock_that_is_behind_loses_nothing() {
     let dir = Sandbox::new();
     let window = Window::within(HOUR, 10_000, 1e-6).unwrap();
     let latest = Moment::now() + 50 * HOUR;
-    window.insert_at("before", latest);
+    window.insert("before", latest);
     save(&dir, &window);
     let service = Service::start_writing(&dir, "seen.tamis");
     for key in ["a", "b", "c"] {
@@ -321,7 +321,7 @@ fn another_file_gets_additions_with_their_times() {
     assert!(!log.contains("not saved"), "{log}");
     let window = Window::load(dir.path("seen.tamis")).unwrap();
     let over = then + HOUR + HOUR / 16;
-    assert!(!window.contains_at("a", over) && window.contains_at("b", over));
+    assert!(!window.contains("a", over) && window.contains("b", over));
 }
 
 #[test]

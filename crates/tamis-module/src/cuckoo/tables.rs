@@ -98,12 +98,12 @@ impl Tables {
 
     pub fn contains(&self, key: &[u8]) -> bool {
         let hash = self.hash(key);
-        self.path(hash).any(|table| table.contains_hash(hash))
+        self.path(hash).any(|table| table.contains(hash))
     }
 
     pub fn count(&self, key: &[u8]) -> u64 {
         let hash = self.hash(key);
-        self.path(hash).map(|table| table.count_hash(hash)).sum()
+        self.path(hash).map(|table| table.count(hash)).sum()
     }
 
     /// Tables of a layer.
@@ -126,7 +126,7 @@ impl Tables {
             copies = None;
             // Beyond its capacity its rate would be higher than promised.
             if table.keys().get() < table.capacity() {
-                match table.insert_hash(hash) {
+                match table.insert(hash) {
                     Ok(_) => return Ok(()),
                     Err(tamis::Error::Full { .. }) => {}
                     Err(error) => copies = Some(error),
@@ -138,7 +138,7 @@ impl Tables {
             Some(error) => Err(error.into()),
             None => {
                 self.grow(room)?;
-                self.table(self.layers.len() - 1, hash)?.insert_hash(hash)?;
+                self.table(self.layers.len() - 1, hash)?.insert(hash)?;
                 Ok(())
             }
         }
@@ -186,7 +186,7 @@ impl Tables {
         let removed = self.layers.iter_mut().rev().any(|layer| {
             let table = hash.shard(layer.len());
             let table = layer[table].as_deref_mut();
-            table.is_some_and(|table| table.remove_hash(hash))
+            table.is_some_and(|table| table.remove(hash))
         });
         self.deletes = self.deletes.saturating_add(removed.into());
         removed

@@ -64,14 +64,14 @@ impl Backing {
 
     pub(crate) fn count(&self, hash: Hash) -> Result<u64> {
         let mut counts = [0];
-        ask!(self, filter => filter.count_hashes(&[hash], &mut counts))??;
+        ask!(self, filter => filter.count_many(&[hash], &mut counts))??;
         Ok(counts[0])
     }
 
     pub(crate) fn contains(&self, hash: Hash) -> Result<bool> {
         ask!(self, filter => match filter {
-            AnyFilter::Window(window) => window.contains_hash_at(hash, when::now(window)),
-            filter => filter.contains_hash(hash),
+            AnyFilter::Window(window) => window.contains(hash, when::now(window)),
+            filter => filter.contains(hash),
         })
     }
 
@@ -82,9 +82,9 @@ impl Backing {
         found: &mut [bool],
     ) -> Result<()> {
         ask!(self, filter => match when {
-            When::Now => filter.contains_hashes_at(hashes, when::now_of(filter), found),
-            When::At(moment) => filter.contains_hashes_at(hashes, moment, found),
-            When::Each(moments) => filter.contains_hashes_at(hashes, moments, found),
+            When::Now => filter.contains_many_at(hashes, when::now_of(filter), found),
+            When::At(moment) => filter.contains_many_at(hashes, moment, found),
+            When::Each(moments) => filter.contains_many_at(hashes, moments, found),
         })
     }
 
@@ -93,9 +93,9 @@ impl Backing {
         Ok(match self.writable()? {
             AnyFilter::Window(window) => {
                 let now = when::now(window);
-                window.insert_hash_mut_at(hash, now)
+                window.insert_mut(hash, now)
             }
-            filter => filter.insert_hash(hash)?,
+            filter => filter.insert(hash)?,
         })
     }
 
@@ -107,9 +107,9 @@ impl Backing {
     ) -> Result<()> {
         let filter = self.writable()?;
         Ok(match when {
-            When::Now => filter.insert_hashes_at(hashes, when::now_of(filter), new),
-            When::At(moment) => filter.insert_hashes_at(hashes, moment, new),
-            When::Each(moments) => filter.insert_hashes_at(hashes, moments, new),
+            When::Now => filter.insert_many_at(hashes, when::now_of(filter), new),
+            When::At(moment) => filter.insert_many_at(hashes, moment, new),
+            When::Each(moments) => filter.insert_many_at(hashes, moments, new),
         }?)
     }
 
@@ -141,20 +141,20 @@ impl Backing {
 pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>> {
     let mut new = vec![false; hashes.len()];
     if !matches!(filter.kind(), Kind::Cuckoo | Kind::Counting) {
-        filter.insert_hashes_at(hashes, when::now_of(filter), &mut new)?;
+        filter.insert_many_at(hashes, when::now_of(filter), &mut new)?;
         return Ok(new);
     }
     // A key that is there would take a second place.
     for (at, hash) in hashes.iter().enumerate() {
-        new[at] = !filter.contains_hash(*hash);
+        new[at] = !filter.contains(*hash);
         if !new[at] {
             continue;
         }
-        if let Err(error) = filter.insert_hash(*hash) {
+        if let Err(error) = filter.insert(*hash) {
             new[at] = false;
             let added = hashes.iter().zip(&new).filter(|(_, new)| **new);
             let added: Vec<Hash> = added.map(|(hash, _)| *hash).collect();
-            filter.remove_hashes(&added, &mut vec![false; added.len()])?;
+            filter.remove_many(&added, &mut vec![false; added.len()])?;
             return Err(error.into());
         }
     }

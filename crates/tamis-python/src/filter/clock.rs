@@ -27,7 +27,7 @@ pub(crate) fn add_now(window: &mut Window, hash: Hash) -> Option<bool> {
         return None;
     }
     let now = clock.max(window.latest().unwrap_or(clock));
-    Some(window.insert_hash_mut_at(hash, now))
+    Some(window.insert_mut(hash, now))
 }
 
 /// Warns if what was added last to a window is well ahead of the clock: keys are added as of then.

@@ -197,7 +197,7 @@ fn sole_writer(filter: &AnyFilter) -> Option<Process> {
 pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str, open: Open) -> Result<Filter> {
     let place = path.clone();
     let backing = match mode {
-        "r" => Backing::ReadOnly(interrupt::apart(py, move || open.map(place))??),
+        "r" => Backing::ReadOnly(interrupt::apart(py, move || open.open(place))??),
         "r+" => Backing::Writable(interrupt::apart(py, move || open.share(place))??),
         _ => {
             return Err(Failure::parameter(format!(
@@ -252,7 +252,7 @@ pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
         Failure::argument(format!("data: expected bytes, got {got}"))
     })?);
     let len = bytes.len() as u64;
-    let decode = move || open.decode(&bytes);
+    let decode = move || open.from_bytes(&bytes);
     made(Backing::Writable(interrupt::if_large(
         data.py(),
         len,
@@ -262,6 +262,6 @@ pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
 
 pub(crate) fn decode_base64(py: Python<'_>, text: PyBackedStr, open: Open) -> Result<Filter> {
     let len = text.len() as u64;
-    let decode = move || open.decode_base64(&text);
+    let decode = move || open.from_base64(&text);
     made(Backing::Writable(interrupt::if_large(py, len, decode)??))
 }

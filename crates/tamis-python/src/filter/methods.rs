@@ -399,7 +399,7 @@ impl Filter {
         self.state.wait(key.py(), Access::Change)?;
         self.state.with(key.py(), |state| {
             let mut removed = [false];
-            state.writable()?.remove_hashes(&[hash], &mut removed)?;
+            state.writable()?.remove_many(&[hash], &mut removed)?;
             Ok(removed[0])
         })
     }

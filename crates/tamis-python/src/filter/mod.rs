@@ -419,7 +419,7 @@ False";
         let hash = this.usual_hash(key)?;
         this.state
             .with_at_once(key.py(), |state| match state {
-                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_hash_mut(hash)),
+                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.insert_mut(hash)),
                 Backing::Writable(AnyFilter::Window(window)) => clock::add_now(window, hash),
                 _ => None,
             })
@@ -440,7 +440,7 @@ impl Contains for Filter {
         let hash = this.usual_hash(key)?;
         this.state
             .ask_at_once(key.py(), |state| match state {
-                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.contains_hash(hash)),
+                Backing::Writable(AnyFilter::Blocked(filter)) => Some(filter.contains(hash)),
                 _ => None,
             })
             .flatten()

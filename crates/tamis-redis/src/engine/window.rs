@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::wire::{Job, Settled};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tamis::{At, Hash, Moment};
+use tamis::{Hash, Moment, When};
 
 /// Keys that are sent together.
 const WINDOW: usize = 1 << 13;
@@ -108,7 +108,7 @@ impl Done {
 
 impl<L: Link> Engine<L> {
     /// The periods of some moments.
-    fn times(&self, at: impl At, keys: usize) -> Times {
+    fn times(&self, at: When<'_>, keys: usize) -> Times {
         let window = self.window.as_ref()?;
         Some((0..keys).map(|i| window.period_of(at.of(i))).collect())
     }
@@ -118,7 +118,7 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn insert_hashes_at(
         &mut self,
         hashes: &[Hash],
-        at: impl At + Send,
+        at: When<'_>,
         new: &mut [bool],
     ) -> Result<(), Error> {
         at.check(hashes.len());
@@ -133,7 +133,7 @@ impl<L: Link> Engine<L> {
     pub(crate) async fn contains_hashes_at(
         &mut self,
         hashes: &[Hash],
-        at: impl At + Send,
+        at: When<'_>,
         out: &mut [bool],
     ) -> Result<(), Error> {
         at.check(hashes.len());

@@ -9,7 +9,7 @@ use crate::request::{Again, Request};
 use crate::wire::{Job, Settled, of_failure};
 use redis::Value;
 use std::ops::Range;
-use tamis::{At, Kind, Moment, Span};
+use tamis::{Kind, Moment, Span, When};
 
 /// Keys that are sent before the answers to the last are read.
 const WINDOW: usize = 1 << 12;
@@ -274,7 +274,7 @@ impl<L: Link> Module<L> {
     pub(crate) async fn insert_many_at(
         &mut self,
         keys: &[&[u8]],
-        at: impl At,
+        at: When<'_>,
         new: &mut [bool],
     ) -> Result<(), Error> {
         at.check(keys.len());
@@ -287,7 +287,7 @@ impl<L: Link> Module<L> {
     pub(crate) async fn contains_many_at(
         &mut self,
         keys: &[&[u8]],
-        at: impl At,
+        at: When<'_>,
         found: &mut [bool],
     ) -> Result<(), Error> {
         at.check(keys.len());
@@ -309,7 +309,7 @@ impl<L: Link> Module<L> {
 
     /// The moments of keys that are added. The server refuses those over a generation ahead, so what is over half of one
     /// ahead by our clock is taken as of the latest time so far, and counted.
-    fn believed(&mut self, keys: usize, at: impl At) -> Option<Times> {
+    fn believed(&mut self, keys: usize, at: When<'_>) -> Option<Times> {
         let step = self.step()?;
         let forgets = self.about.window.as_mut()?;
         let generations = i64::from(forgets.options.generation_count());

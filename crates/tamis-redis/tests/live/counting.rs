@@ -42,7 +42,7 @@ fn like_a_local_one(place: &Location) {
     let gone: Vec<String> = keys(500..1_500).into_iter().chain(keys(0..3)).collect();
     let hashes: Vec<_> = gone.iter().map(|key| hasher.hash(key.as_bytes())).collect();
     let mut expected = vec![false; gone.len()];
-    local.remove_hashes(&hashes, &mut expected).unwrap();
+    local.remove_many(&hashes, &mut expected).unwrap();
     assert_eq!(remove(&mut remote, &gone), expected);
     check(&mut remote, &mut local, "removed");
 
@@ -53,7 +53,7 @@ fn like_a_local_one(place: &Location) {
         .map(|key| hasher.hash(key.as_bytes()))
         .collect();
     let mut expected = vec![false; absent.len()];
-    local.remove_hashes(&hashes, &mut expected).unwrap();
+    local.remove_many(&hashes, &mut expected).unwrap();
     assert_eq!(remove(&mut remote, &absent), expected);
     check(&mut remote, &mut local, "removed what was not there");
 

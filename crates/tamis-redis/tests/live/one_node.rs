@@ -108,7 +108,7 @@ fn keys_that_come_again_are_asked_first() {
     let mut insert = |range| {
         let keys = hashes(range);
         let mut new = [vec![false; keys.len()], vec![true; keys.len()]];
-        local.insert_hashes(&keys, &mut new[0]).unwrap();
+        local.insert_many(&keys, &mut new[0]).unwrap();
         remote.insert_hashes(&keys, &mut new[1]).unwrap();
         assert!(new[0] == new[1]);
     };
@@ -157,7 +157,7 @@ fn exactly_one_of_many_workers_is_told_new() {
     });
     let mut local = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
     let mut new = vec![false; 20_000];
-    local.insert_hashes(&hashes(0..20_000), &mut new).unwrap();
+    local.insert_many(&hashes(0..20_000), &mut new).unwrap();
     let expected = new.iter().filter(|new| **new).count();
     // Which keys are taken for others depends on the order, a little.
     assert!(
@@ -181,7 +181,7 @@ fn counters_are_those_of_a_local_filter() {
     for round in 0..17 {
         let some = &keys[..5_000 / (round * round + 1)];
         local
-            .insert_hashes(some, &mut answers[0][..some.len()])
+            .insert_many(some, &mut answers[0][..some.len()])
             .unwrap();
         remote
             .insert_hashes(some, &mut answers[1][..some.len()])
@@ -190,14 +190,14 @@ fn counters_are_those_of_a_local_filter() {
     }
     let count = |local: &AnyFilter, remote: &mut RedisFilter| {
         let mut counts = [vec![0; 5_000], vec![0; 5_000]];
-        local.count_hashes(&keys, &mut counts[0]).unwrap();
+        local.count_many(&keys, &mut counts[0]).unwrap();
         remote.count_hashes(&keys, &mut counts[1]).unwrap();
         assert!(counts[0] == counts[1]);
     };
     count(&local, &mut remote);
     for first in [0, 10, 2_500, 0] {
         local
-            .remove_hashes(&keys[first..], &mut answers[0][first..])
+            .remove_many(&keys[first..], &mut answers[0][first..])
             .unwrap();
         remote
             .remove_hashes(&keys[first..], &mut answers[1][first..])
@@ -212,7 +212,7 @@ fn counters_are_those_of_a_local_filter() {
     let mut removed = [true];
     for key in hashes(1_000_000..1_000_100) {
         let mut there = [false];
-        local.contains_hashes(&[key], &mut there);
+        local.contains_many(&[key], &mut there);
         if !there[0] {
             remote.remove_hashes(&[key], &mut removed).unwrap();
             assert!(!removed[0]);
@@ -276,9 +276,9 @@ fn workers_share_a_filter_that_grows() {
 
     let down = late.download().unwrap();
     let mut there = vec![false; 45_000];
-    down.contains_hashes(&hashes(0..45_000), &mut there);
+    down.contains_many(&hashes(0..45_000), &mut there);
     assert!(there.iter().all(|there| *there));
-    tamis::Open::new().decode(&down.to_bytes()).unwrap();
+    tamis::Open::new().from_bytes(&down.to_bytes()).unwrap();
     late.clear().unwrap();
     late.contains_hashes(&hashes(0..45_000), &mut found)
         .unwrap();
@@ -502,14 +502,14 @@ fn filters_that_are_alike_unite() {
     let mut local = AnyFilter::from_plan(&plan, Hasher::default()).unwrap();
     remote.expire_in(Duration::from_secs(1_000)).unwrap();
     let mut new = vec![false; 20_000];
-    local.insert_hashes(&hashes(0..20_000), &mut new).unwrap();
+    local.insert_many(&hashes(0..20_000), &mut new).unwrap();
     remote
         .insert_hashes(&hashes(10_000..30_000), &mut new)
         .unwrap();
     remote.union_with(&local).unwrap();
     remote.union_with(&local).unwrap(); // again is as good as once
     local
-        .insert_hashes(&hashes(10_000..30_000), &mut new)
+        .insert_many(&hashes(10_000..30_000), &mut new)
         .unwrap();
     assert!(body(&remote.download().unwrap()) == body(&local));
     for key in server.run::<Vec<String>>("KEYS *") {

@@ -121,10 +121,10 @@ fn proved(at: &str, plan: &Plan, number: usize) -> usize {
     let new: Vec<Hash> = order.into_iter().map(|i| new[i]).collect();
 
     let mut answers = vec![false; new.len()];
-    local.insert_hashes(&new, &mut answers).unwrap();
+    local.insert_many(&new, &mut answers).unwrap();
     assert!(all(&answers), "the local filter calls the same keys new");
     let mut answers = vec![true; old.len()];
-    local.insert_hashes(&old, &mut answers).unwrap();
+    local.insert_many(&old, &mut answers).unwrap();
     assert_eq!(count(&answers), 0, "and the others old");
     assert_eq!(new.len(), number - old.len());
     assert!(

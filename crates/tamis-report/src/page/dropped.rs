@@ -256,7 +256,7 @@ mod tests {
         for at in times {
             let seen = Window::within(day, 100, 0.01).unwrap();
             if let Some(at) = at {
-                seen.insert_at("key", at);
+                seen.insert("key", at);
             }
             let file = seen.to_bytes();
             let opened = Dropped::open(&file, None).unwrap_or_else(|_| panic!());

@@ -112,11 +112,11 @@ fn filling(bits_per_key: f64, hashes: u32) -> Result<Value, tamis::Error> {
     for step in 0..=KEYS * 3 / STEP {
         let keys = step * STEP;
         for n in keys.saturating_sub(STEP)..keys {
-            filter.insert_hash(hash("key", n))?;
+            filter.insert(hash("key", n))?;
         }
         // Without keys there are infinitely many bits for each.
         let now = bits_per_key * KEYS as f64 / keys as f64;
-        let yes = strangers.iter().filter(|hash| filter.contains_hash(**hash));
+        let yes = strangers.iter().filter(|hash| filter.contains(**hash));
         steps.push(json!({
             "keys": keys,
             "set": set(now, hashes),

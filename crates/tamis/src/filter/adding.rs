@@ -4,8 +4,10 @@
 use crate::error::Error;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
+use crate::key::{Key, KeyBatch};
 use crate::raw::header::KEYS_UNKNOWN;
 use crate::raw::layout::{BLOCK, BitLayout, hash_block};
+use crate::raw::shape::Shaped;
 use crate::raw::word::Word as _;
 use crate::store::body::Body;
 #[cfg(feature = "files")]
@@ -13,7 +15,7 @@ use crate::store::{check::Terms, disk};
 #[cfg(feature = "files")]
 use std::path::Path;
 
-impl<L: BitLayout> Filter<L> {
+impl<L: BitLayout + Shaped> Filter<L> {
     /// Maps a file for adding keys, together with other processes that do the
     /// same. All of them see an added key immediately, and it survives the death
     /// of this process, but not a crash of the machine: call
@@ -49,23 +51,13 @@ impl<L: BitLayout> Filter<L> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
-    pub fn insert(&self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash(self.hasher.hash(key.as_ref()))
+    pub fn insert(&self, key: impl Key) -> bool {
+        self.add_hash(key.key_hash(&self.hasher))
     }
 
-    /// [`insert`](Self::insert) for a key that is already hashed.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// let hash = seen.hasher().hash(b"apple");
-    /// assert!(!seen.contains_hash(hash) && seen.insert_hash(hash)); // hashed once
-    /// assert!(seen.contains("apple"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
     // A call is little next to atomic instructions, and keeps them out of callers.
     #[inline(never)]
-    pub fn insert_hash(&self, hash: Hash) -> bool {
+    fn add_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
         if new {
             self.count_more(1);
@@ -82,26 +74,11 @@ impl<L: BitLayout> Filter<L> {
     /// assert!(seen.insert_mut("apple") && !seen.insert_mut("apple"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    #[inline]
-    pub fn insert_mut(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.insert_hash_mut(self.hasher.hash(key.as_ref()))
-    }
-
-    /// [`insert_hash`](Self::insert_hash) with exclusive access, which needs no
-    /// atomic instructions.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let mut seen = Blocked::new(1_000, 0.01)?;
-    /// let hash = seen.hasher().hash(b"key");
-    /// assert!(seen.insert_hash_mut(hash));
-    /// assert!(seen.contains("key"));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
     #[inline(always)]
-    pub fn insert_hash_mut(&mut self, hash: Hash) -> bool {
+    pub fn insert_mut(&mut self, key: impl Key) -> bool {
+        let hash = key.key_hash(&self.hasher);
         let Some(words) = self.body.exclusive() else {
-            return self.insert_hash(hash); // other processes add, too
+            return self.add_hash(hash); // other processes add, too
         };
         let new = self.shape.insert_alone(words, hash);
         // A branch, so that the next key need not wait for this answer.
@@ -112,85 +89,10 @@ impl<L: BitLayout> Filter<L> {
         new
     }
 
-    /// Adds many keys; `new[i]` is the answer for `keys[i]`. The fastest way to add,
-    /// since exclusive access needs no atomic instructions; threads use
-    /// [`insert_many_shared`](Self::insert_many_shared).
-    ///
-    /// # Panics
-    /// If `new` is not as long as `keys`.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let mut seen = Blocked::new(1_000, 0.01)?;
-    /// let mut new = [false; 3];
-    /// seen.insert_many(&["a", "b", "a"], &mut new);
-    /// assert_eq!(new, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K], new: &mut [bool]) {
-        assert_eq!(keys.len(), new.len(), "one answer for each key");
-        let hasher = self.hasher;
-        self.add(keys, |key| hasher.hash(key.as_ref()), new);
-    }
-
-    /// [`insert_many`](Self::insert_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let mut seen = Blocked::new(1_000, 0.01)?;
-    /// assert_eq!(seen.insert_all(&["a", "b", "a"]), [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Vec<bool> {
-        let mut new = vec![false; keys.len()];
-        self.insert_many(keys, &mut new);
-        new
-    }
-
-    /// [`insert_many`](Self::insert_many) for keys that are already hashed;
-    /// 64-bit ones go through [`Hash::from_u64`] on the way.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let mut seen = Blocked::new(1_000, 0.01)?;
-    /// let ids = [7u64, 8, 7]; // 64-bit ids of your own
-    /// let mut new = [false; 3];
-    /// seen.insert_hashes(&ids, &mut new);
-    /// assert_eq!(new, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_hashes<H: Copy + Into<Hash>>(&mut self, hashes: &[H], new: &mut [bool]) {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        match self.body.exclusive() {
-            Some(words) => {
-                self.shape.insert_hashes(words, hashes, new);
-                self.count_more(new.iter().filter(|new| **new).count() as u64);
-            }
-            None => self.add(hashes, |hash| (*hash).into(), new),
-        }
-    }
-
-    fn add<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> Hash, new: &mut [bool]) {
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let words = self.body.words();
-            let hashes = hash_block(&self.shape, words, keys, &hash, &mut hashes);
-            match self.body.exclusive() {
-                Some(words) => self.shape.insert_many(words, hashes, new),
-                // Other processes add to a shared mapping.
-                None => {
-                    let words = self.body.words();
-                    self.shape.insert_many_shared(words, hashes, new);
-                }
-            }
-            self.count_more(new.iter().filter(|new| **new).count() as u64);
-        }
-    }
-
-    /// Adds many keys while other threads may add keys, too.
+    /// Adds many keys while other threads may add keys, too; `new[i]` is the answer
+    /// for `keys[i]`. Much faster than a loop on filters larger than the cache,
+    /// because the misses overlap. Whoever has the filter alone uses
+    /// [`insert_many_mut`](Self::insert_many_mut), which is faster still.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -201,22 +103,63 @@ impl<L: BitLayout> Filter<L> {
     /// std::thread::scope(|s| {
     ///     for keys in [["a", "b"], ["c", "d"]] {
     ///         let seen = &seen;
-    ///         s.spawn(move || seen.insert_many_shared(&keys, &mut [false; 2]));
+    ///         s.spawn(move || seen.insert_many(&keys, &mut [false; 2]));
     ///     }
     /// });
     /// assert!(seen.contains("a") && seen.contains("d"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_many_shared<K: AsRef<[u8]>>(&self, keys: &[K], new: &mut [bool]) {
+    pub fn insert_many<K: Key>(&self, keys: &[K], new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let words = self.body.words();
-        let hash = |key: &K| self.hasher.hash(key.as_ref());
+        let hash = |key: &K| key.key_hash(&self.hasher);
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+            let hashes = match K::batch(keys).hashes() {
+                Some(hashes) => {
+                    (hashes.iter()).for_each(|hash| self.shape.prefetch(words, *hash));
+                    hashes
+                }
+                None => hash_block(&self.shape, words, keys, hash, &mut hashes),
+            };
             self.shape.insert_many_shared(words, hashes, new);
             self.count_more(new.iter().filter(|new| **new).count() as u64);
         }
+    }
+
+    /// [`insert_many`](Self::insert_many) with exclusive access, which needs no atomic
+    /// instructions: the fastest way to add.
+    ///
+    /// # Panics
+    /// If `new` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let mut seen = Blocked::new(1_000, 0.01)?;
+    /// let mut new = [false; 3];
+    /// seen.insert_many_mut(&["a", "b", "a"], &mut new);
+    /// assert_eq!(new, [true, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn insert_many_mut<K: Key>(&mut self, keys: &[K], new: &mut [bool]) {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let hasher = self.hasher;
+        let Some(words) = self.body.exclusive() else {
+            return self.insert_many(keys, new); // other processes add, too
+        };
+        match K::batch(keys) {
+            KeyBatch::Hashes(hashes) => self.shape.insert_hashes(words, hashes, new),
+            KeyBatch::Ids(ids) => self.shape.insert_hashes(words, ids, new),
+            KeyBatch::Bytes => {
+                let hash = |key: &K| key.key_hash(&hasher);
+                let mut hashes = [Hash::default(); BLOCK];
+                for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
+                    let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+                    self.shape.insert_many(words, hashes, new);
+                }
+            }
+        }
+        self.count_more(new.iter().filter(|new| **new).count() as u64);
     }
 
     /// Adds all keys of `other`. The result answers as if every key of both had

@@ -5,6 +5,7 @@ use crate::filter::keys::in_blocks;
 use crate::filter::kinds::Blocked;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
+use crate::key::Key;
 use crate::raw::counting::{CountingShape, blocked_words};
 use crate::raw::layout::BLOCK;
 use crate::store::body::{Body, Bytes};
@@ -45,15 +46,9 @@ impl<B: Body> Filter<CountingShape, B> {
     /// ```
     #[inline]
     #[must_use]
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
-        self.count_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`count`](Self::count) for a key that is already hashed.
-    #[inline]
-    #[must_use]
-    pub fn count_hash(&self, hash: Hash) -> u64 {
-        self.shape().count(self.words(), hash)
+    pub fn count(&self, key: impl Key) -> u64 {
+        self.shape()
+            .count(self.words(), key.key_hash(self.hasher()))
     }
 
     /// The blocked filter that these keys would have built, bit for bit: a
@@ -106,12 +101,8 @@ impl Filter<CountingShape> {
     /// assert!(online.remove("ada") && !online.contains("ada"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.remove_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`remove`](Self::remove) for a key that is already hashed.
-    pub fn remove_hash(&mut self, hash: Hash) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        let hash = key.key_hash(self.hasher());
         let (was, is) = self.shape().remove(self.words(), hash);
         if was && !is {
             self.count_fewer(1);
@@ -134,33 +125,17 @@ impl Filter<CountingShape> {
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
+    pub fn remove_many<K: Key>(&mut self, keys: &[K], removed: &mut [bool]) {
+        let hasher = *self.hasher();
         let mut block = [Hash::default(); BLOCK];
-        let Ok(()) = in_blocks(
-            *self.hasher(),
-            keys,
-            removed,
-            &mut block,
-            |hashes, removed| {
-                self.remove_hashes(hashes, removed);
-                Ok::<(), Infallible>(())
-            },
-        );
-    }
-
-    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
-        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
-        for (hashes, removed) in hashes.chunks(BLOCK).zip(removed.chunks_mut(BLOCK)) {
+        let Ok(()) = in_blocks(hasher, keys, removed, &mut block, |hashes, removed| {
             for hash in hashes {
                 self.shape().prefetch_all(self.words(), *hash);
             }
             for (hash, removed) in hashes.iter().zip(removed) {
-                *removed = self.remove_hash(*hash);
+                *removed = self.remove(*hash);
             }
-        }
+            Ok::<(), Infallible>(())
+        });
     }
 }

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::filter::keys::in_blocks;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
+use crate::key::Key;
 use crate::raw::cuckoo::CuckooShape;
 use crate::raw::cuckoo::table::{BATCH, Entry, Full};
 use crate::store::body::{Body, Bytes};
@@ -46,15 +47,9 @@ impl<B: Body> Filter<CuckooShape, B> {
     /// ```
     #[inline]
     #[must_use]
-    pub fn count(&self, key: impl AsRef<[u8]>) -> u64 {
-        self.count_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`count`](Self::count) for a key that is already hashed.
-    #[inline]
-    #[must_use]
-    pub fn count_hash(&self, hash: Hash) -> u64 {
-        self.shape().copies(self.words(), self.shape().entry(hash))
+    pub fn count(&self, key: impl Key) -> u64 {
+        let entry = self.shape().entry(key.key_hash(self.hasher()));
+        self.shape().copies(self.words(), entry)
     }
 
     /// The share of slots in use. A filter is made for a load of 92 to 98 %, and
@@ -68,6 +63,7 @@ impl<B: Body> Filter<CuckooShape, B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn load_factor(&self) -> f64 {
         self.keys().get() as f64 / self.shape().slots() as f64
     }
@@ -90,13 +86,8 @@ impl Filter<CuckooShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.insert_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`insert`](Self::insert) for a key that is already hashed.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
+        let hash = key.key_hash(self.hasher());
         let (shape, words) = self.exclusive();
         let entry = shape.entry(hash);
         let new = !shape.holds(words, entry);
@@ -123,39 +114,11 @@ impl Filter<CuckooShape> {
     /// assert_eq!(new, [true, true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_many<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        new: &mut [bool],
-    ) -> Result<(), Error> {
+    pub fn insert_many<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
+        let hasher = *self.hasher();
         let mut block = [Hash::default(); BATCH];
-        in_blocks(*self.hasher(), keys, new, &mut block, |hashes, new| {
-            self.insert_hashes(hashes, new)
-        })
-    }
-
-    /// [`insert_many`](Self::insert_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::Cuckoo;
-    /// let mut seen = Cuckoo::new(1_000, 0.001)?;
-    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.insert_many(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
         let mut entries = [Entry::default(); BATCH];
-        for (hashes, new) in hashes.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
+        in_blocks(hasher, keys, new, &mut block, |hashes, new| {
             let (shape, words) = self.exclusive();
             for (entry, hash) in entries.iter_mut().zip(hashes) {
                 *entry = shape.entry(*hash);
@@ -164,9 +127,8 @@ impl Filter<CuckooShape> {
             shape.are_new(words, entries, new);
             let (added, result) = shape.insert_many(words, entries);
             self.count_more(added as u64);
-            result.map_err(|full| self.refusal(full))?;
-        }
-        Ok(())
+            result.map_err(|full| self.refusal(full))
+        })
     }
 
     #[cold]
@@ -195,12 +157,8 @@ impl Filter<CuckooShape> {
     /// assert!(!online.remove("ada"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
-        self.remove_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`remove`](Self::remove) for a key that is already hashed.
-    pub fn remove_hash(&mut self, hash: Hash) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        let hash = key.key_hash(self.hasher());
         let (shape, words) = self.exclusive();
         let removed = shape.remove(words, shape.entry(hash));
         if removed {
@@ -223,29 +181,15 @@ impl Filter<CuckooShape> {
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove_many<K: AsRef<[u8]>>(&mut self, keys: &[K], removed: &mut [bool]) {
+    pub fn remove_many<K: Key>(&mut self, keys: &[K], removed: &mut [bool]) {
+        let hasher = *self.hasher();
         let mut block = [Hash::default(); BATCH];
-        let Ok(()) = in_blocks(
-            *self.hasher(),
-            keys,
-            removed,
-            &mut block,
-            |hashes, removed| {
-                self.remove_hashes(hashes, removed);
-                Ok::<(), Infallible>(())
-            },
-        );
-    }
-
-    /// [`remove_many`](Self::remove_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) {
-        assert_eq!(hashes.len(), removed.len(), "one answer for each key");
-        let (shape, words) = self.exclusive();
-        shape.remove_many(words, hashes, removed);
-        self.count_fewer(removed.iter().filter(|removed| **removed).count() as u64);
+        let Ok(()) = in_blocks(hasher, keys, removed, &mut block, |hashes, removed| {
+            let (shape, words) = self.exclusive();
+            shape.remove_many(words, hashes, removed);
+            self.count_fewer(removed.iter().filter(|removed| **removed).count() as u64);
+            Ok::<(), Infallible>(())
+        });
     }
 
     /// Adds all keys of `other`, with all copies, by moving its entries: a

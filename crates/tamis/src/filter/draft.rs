@@ -151,6 +151,7 @@ impl<B: Body> AnyFilter<B> {
     /// filter.body()[0][0].store(1, Relaxed);
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn body(&self) -> Vec<&[ReadOnly<B::Word>]> {
         let words = self.all_words().into_iter();
         words.map(ReadOnly::slice).collect()

@@ -7,7 +7,7 @@ use crate::filter::any::check_creatable;
 use crate::filter::growing::Growing;
 use crate::filter::shell::Filter;
 use crate::raw::header::Header;
-use crate::raw::layout::Layout;
+use crate::raw::shape::Shaped;
 use crate::store::body::Body;
 use crate::store::bytes;
 use crate::store::check::{Terms, sealed};
@@ -66,6 +66,7 @@ macro_rules! files {
             /// assert!(Blocked::from_base64(&seen.to_base64())?.contains("key"));
             /// # Ok::<(), tamis::Error>(())
             /// ```
+            #[doc(hidden)]
             pub fn from_base64(text: &str) -> Result<Self, Error> {
                 Self::from_bytes(&bytes::from_base64(text)?)
             }
@@ -149,6 +150,7 @@ macro_rules! files {
             /// Writes the filter over the file that the caller has locked,
             /// which stays locked; see [`FileLock`].
             #[cfg(feature = "files")]
+            #[doc(hidden)]
             pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
                 disk::save_under(lock, &self.header(), &self.all_words())
             }
@@ -170,6 +172,7 @@ macro_rules! files {
             /// # Ok::<(), tamis::Error>(())
             /// ```
             #[cfg(feature = "files")]
+            #[doc(hidden)]
             pub fn update_under(&self, lock: &mut FileLock) -> Result<(), Error> {
                 update_under(lock, &self.header(), &self.all_words())
             }
@@ -182,6 +185,7 @@ macro_rules! files {
 
             /// The same bytes as a file's, in base64.
             #[must_use]
+            #[doc(hidden)]
             pub fn to_base64(&self) -> String {
                 bytes::to_base64(&self.to_bytes())
             }
@@ -189,6 +193,7 @@ macro_rules! files {
             /// Part of the body's bytes, as a file has them: from `at` on, at
             /// most `len`. A large filter is sent in pieces that way.
             #[must_use]
+            #[doc(hidden)]
             pub fn read_body(&self, at: u64, len: usize) -> Vec<u8> {
                 bytes::read(&self.all_words(), at, len)
             }
@@ -196,6 +201,7 @@ macro_rules! files {
             /// The header of this filter's file, with the checksum of the body,
             /// all of which is read. [`Draft`](crate::Draft) takes both.
             #[must_use]
+            #[doc(hidden)]
             pub fn sealed_header(&self) -> Header {
                 sealed(&self.header(), &self.all_words())
             }
@@ -203,7 +209,7 @@ macro_rules! files {
     };
 }
 
-files!(Filter<L: Layout>);
+files!(Filter<L: Shaped>);
 files!(Growing);
 files!(AnyFilter);
 
@@ -228,6 +234,7 @@ impl AnyFilter {
     }
 
     /// [`create`](Self::create), replacing a file that exists.
+    #[doc(hidden)]
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
         Self::create_or(path.as_ref(), plan, hasher, Existing::Replace)
     }

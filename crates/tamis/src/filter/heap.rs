@@ -2,7 +2,7 @@
 
 use crate::filter::growing::Growing;
 use crate::filter::shell::Filter;
-use crate::raw::layout::Layout;
+use crate::raw::shape::Shaped;
 
 macro_rules! heap {
     ($type:ident $(<$layout:ident: $bound:ident>)?) => {
@@ -10,6 +10,7 @@ macro_rules! heap {
             /// The addresses of all memory of the filter, and the alignment of
             /// each. Needs the feature `plain-heap`.
             #[must_use]
+            #[doc(hidden)]
             pub fn allocations(&self) -> Vec<(*const u8, usize)> {
                 let bodies = self.all_words().into_iter();
                 let mut all: Vec<_> = bodies.map(|words| (words.as_ptr().cast(), 64)).collect();
@@ -27,6 +28,7 @@ macro_rules! heap {
             ///   content.
             /// - In the second case it has freed the old memory.
             /// - It does not panic.
+            #[doc(hidden)]
             pub unsafe fn relocate(&mut self, mover: &mut dyn FnMut(*mut u8, usize) -> *mut u8) {
                 for body in self.bodies_mut() {
                     // SAFETY: the caller's promise is the same.
@@ -37,5 +39,5 @@ macro_rules! heap {
     };
 }
 
-heap!(Filter<L: Layout>);
+heap!(Filter<L: Shaped>);
 heap!(Growing);

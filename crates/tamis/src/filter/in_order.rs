@@ -61,6 +61,7 @@ impl AnyFilter {
     /// });
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn in_order(&mut self, threads: usize, before_growing: fn(&mut Growing)) -> InOrder<'_> {
         let ranges = ranges(self);
         InOrder {
@@ -190,7 +191,7 @@ impl<'a> InOrder<'a> {
         let mut filter = self.settled();
         let added = match &mut **filter {
             AnyFilter::Growing(filter) => self.grow(filter, hashes, new),
-            filter => filter.insert_hashes(hashes, new),
+            filter => filter.insert_many(hashes, new),
         };
         self.room.store(room(&filter), Relaxed);
         added
@@ -205,7 +206,7 @@ impl<'a> InOrder<'a> {
                 (self.before_growing)(filter);
                 to = to.min(at + BLOCK);
             }
-            filter.insert_hashes(&hashes[at..to], &mut new[at..to])?;
+            filter.insert_many(&hashes[at..to], &mut new[at..to])?;
             at = to;
         }
         Ok(())
@@ -301,7 +302,7 @@ mod tests {
             let mut expected = vec![false; count];
             for (hashes, new) in keys.chunks(BLOCK).zip(expected.chunks_mut(BLOCK)) {
                 step(&mut alone);
-                alone.insert_hashes(hashes, new).unwrap();
+                alone.insert_many(hashes, new).unwrap();
             }
             for (threads, batch) in WAYS {
                 let mut filter = AnyFilter::from(Growing::new(first, rate).unwrap());
@@ -319,7 +320,7 @@ mod tests {
             let new = || Blocked::new(20_000, rate).unwrap(); // overfull at the end
             let mut alone = new();
             let mut expected = vec![false; keys.len()];
-            alone.insert_hashes(&keys, &mut expected);
+            alone.insert_many_mut(&keys, &mut expected);
             for (threads, batch) in WAYS {
                 let mut filter = AnyFilter::from(new());
                 let new = add(&mut filter, &keys, threads, batch);
@@ -395,7 +396,7 @@ mod tests {
         let added = adding.insert_hashes(next, hashes, &mut new, || true);
         assert!(added.unwrap() && new.iter().all(|new| *new));
         drop(adding);
-        let has = |filter: &AnyFilter, key: &Hash| filter.contains_hash(*key);
+        let has = |filter: &AnyFilter, key: &Hash| filter.contains(*key);
         assert!(keys.iter().all(|key| has(&was, key)));
         assert!(hashes.iter().all(|key| has(&filter, key)));
     }

@@ -2,6 +2,8 @@
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::Key;
+use std::borrow::Cow;
 
 /// How many distinct keys a filter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +29,13 @@ impl KeyCount {
     }
 }
 
-/// Hashes keys, as many at once as `hashes` has room for, and calls `each` with their
-/// hashes and the room for their answers.
+/// Calls `each` with the hashes of some keys and the room for their answers: at most as
+/// many at once as `hashes` has room for. Keys that are hashes are not copied there.
 ///
 /// # Panics
 /// If there are not as many answers as keys.
 #[inline]
-pub(crate) fn in_blocks<K: AsRef<[u8]>, E>(
+pub(crate) fn in_blocks<K: Key, E>(
     hasher: Hasher,
     keys: &[K],
     answers: &mut [bool],
@@ -42,11 +44,25 @@ pub(crate) fn in_blocks<K: AsRef<[u8]>, E>(
 ) -> Result<(), E> {
     assert_eq!(keys.len(), answers.len(), "one answer for each key");
     let block = hashes.len();
+    if let Some(hashes) = K::batch(keys).hashes() {
+        for (hashes, answers) in hashes.chunks(block).zip(answers.chunks_mut(block)) {
+            each(hashes, answers)?;
+        }
+        return Ok(());
+    }
     for (keys, answers) in keys.chunks(block).zip(answers.chunks_mut(block)) {
         for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = hasher.hash(key.as_ref());
+            *hash = key.key_hash(&hasher);
         }
         each(&hashes[..keys.len()], answers)?;
     }
     Ok(())
+}
+
+/// The hashes of all keys, which are copied only if they are not hashes.
+pub(crate) fn hashed<'k, K: Key>(hasher: &Hasher, keys: &'k [K]) -> Cow<'k, [Hash]> {
+    match K::batch(keys).hashes() {
+        Some(hashes) => Cow::Borrowed(hashes),
+        None => Cow::Owned(keys.iter().map(|key| key.key_hash(hasher)).collect()),
+    }
 }

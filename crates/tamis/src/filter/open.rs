@@ -20,8 +20,8 @@ use std::path::Path;
 /// seen.insert("key");
 /// let bytes = seen.to_bytes(); // without the secret
 ///
-/// assert!(matches!(Open::new().decode(&bytes), Err(Error::KeyNeeded)));
-/// assert!(Open::new().key(key).decode(&bytes)?.contains("key"));
+/// assert!(matches!(Open::new().from_bytes(&bytes), Err(Error::KeyNeeded)));
+/// assert!(Open::new().key(key).from_bytes(&bytes)?.contains("key"));
 /// # Ok::<(), tamis::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl Open {
 
     /// Whether a file's body is compared with its checksum, where it has one. If nothing is said,
     /// [`load`](Self::load) does so, and [`share`](Self::share), which ends the checksum;
-    /// [`map`](Self::map) does not, so that it costs the same for any size.
+    /// [`open`](Self::open) does not, so that it costs the same for any size.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -65,8 +65,8 @@ impl Open {
     /// let mut bytes = std::fs::read(&path).unwrap();
     /// bytes[200] ^= 1;
     /// std::fs::write(&path, bytes).unwrap();
-    /// assert!(Open::new().map(&path).is_ok());
-    /// assert!(Open::new().verify(true).map(&path).is_err());
+    /// assert!(Open::new().open(&path).is_ok());
+    /// assert!(Open::new().verify(true).open(&path).is_err());
     /// assert!(Open::new().share(&path).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
@@ -112,11 +112,11 @@ impl Open {
     /// let seen = Blocked::new(1_000, 0.01)?;
     /// seen.insert("key");
     /// seen.save(&path)?;
-    /// assert!(Open::new().map(&path)?.contains("key"));
+    /// assert!(Open::new().open(&path)?.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[cfg(feature = "files")]
-    pub fn map(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<AnyFilter<Map>, Error> {
         AnyFilter::assemble(disk::map(path.as_ref(), self.terms())?)
     }
 
@@ -144,10 +144,10 @@ impl Open {
     /// ```
     /// use tamis::{Blocked, Open};
     /// let bytes = Blocked::new(1_000, 0.01)?.to_bytes();
-    /// assert!(!Open::new().decode(&bytes)?.contains("key"));
+    /// assert!(!Open::new().from_bytes(&bytes)?.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn decode(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
+    pub fn from_bytes(&self, bytes: &[u8]) -> Result<AnyFilter, Error> {
         AnyFilter::assemble(bytes::decode(bytes, self.terms())?)
     }
 
@@ -165,13 +165,15 @@ impl Open {
     /// assert!(Open::new().draft(header, 200).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn draft(&self, header: &[u8], len: u64) -> Result<Draft, Error> {
         Draft::of_file(header, len, self.terms())
     }
 
     /// Copies a filter out of base64 text; white space in it is ignored.
-    pub fn decode_base64(&self, text: &str) -> Result<AnyFilter, Error> {
-        self.decode(&bytes::from_base64(text)?)
+    #[doc(hidden)]
+    pub fn from_base64(&self, text: &str) -> Result<AnyFilter, Error> {
+        self.from_bytes(&bytes::from_base64(text)?)
     }
 
     /// A filter in bytes that the caller owns.

@@ -5,11 +5,14 @@ use crate::error::Error;
 use crate::filter::keys::KeyCount;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::{Key, KeyBatch};
 use crate::key_rule::KeyRule;
+use crate::kind::Kind;
 use crate::plan::{Plan, Rated};
 use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN, State};
-use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, hash_block};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Timeless, hash_block};
+use crate::raw::shape::Shaped;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes};
 use std::fmt;
@@ -21,8 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
 /// [`Map`](crate::Map) (a file mapped for reading) or `&[u8]`.
 ///
-/// Keys are bytes; anything that is `AsRef<[u8]>` will do. Integers go in as
-/// their eight little-endian bytes: `filter.insert(42u64.to_le_bytes())`.
+/// A [`Key`] is bytes, or a hash.
 ///
 /// ```
 /// use tamis::Blocked;
@@ -46,7 +48,7 @@ pub struct Filter<L, B = Bytes> {
     pub(super) body: B,
 }
 
-impl<L: Creatable> Filter<L> {
+impl<L: Creatable + Shaped> Filter<L> {
     /// An empty filter for `keys` keys at no more than `rate`, hashed with
     /// XXH3 under seed 0.
     ///
@@ -84,7 +86,12 @@ impl<L: Creatable> Filter<L> {
     /// ```
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         let header = Header::of_plan(plan, hasher);
-        Self::assemble((header, Bytes::zeroed(header.body_len())?))
+        let mut body = Bytes::zeroed(header.body_len())?;
+        if L::KIND == Kind::Window {
+            // Streams wait for the slowest of their keys.
+            body.populate();
+        }
+        Self::assemble((header, body))
     }
 
     /// An empty filter of the same shape and hash.
@@ -131,7 +138,7 @@ impl<L: Creatable> Filter<L> {
     }
 }
 
-impl<L: Layout> Filter<L> {
+impl<L: Shaped> Filter<L> {
     /// The words without atomics, of a kind that is never shared.
     #[inline]
     pub(crate) fn exclusive(&mut self) -> (&L, &mut [u64]) {
@@ -182,7 +189,7 @@ impl<L: Layout> Filter<L> {
 }
 
 #[cfg(feature = "plain-heap")]
-impl<L: Layout> Filter<L> {
+impl<L: Shaped> Filter<L> {
     /// Memory next to the body.
     pub(super) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
         std::iter::empty()
@@ -193,7 +200,7 @@ impl<L: Layout> Filter<L> {
     }
 }
 
-impl<L: Layout, B: Body> Filter<L, B> {
+impl<L: Shaped, B: Body> Filter<L, B> {
     pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
         let shape = L::try_from(header.shape)?;
         // Kernels index by the shape alone.
@@ -216,6 +223,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// The header of this filter's file, except for the body's checksum. Costs
     /// nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
+    #[doc(hidden)]
     pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
@@ -248,106 +256,38 @@ impl<L: Layout, B: Body> Filter<L, B> {
         }
     }
 
-    /// Whether the key may have been added. "No" is always right; "yes" is
-    /// wrong for about one in `1/rate` keys that were not added.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("apple");
-    /// assert!(seen.contains("apple")); // always
-    /// assert!(!seen.contains("pear")); // wrong once in a hundred
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.hasher.hash(key.as_ref()))
-    }
-
-    /// [`contains`](Self::contains) for a key that is already hashed.
-    ///
-    /// ```
-    /// use tamis::{Blocked, Bloom};
-    /// let (fruit, trees) = (Blocked::new(1_000, 0.01)?, Bloom::new(1_000, 0.01)?);
-    /// fruit.insert("apple");
-    /// // Hashed once for both: their hashers agree.
-    /// let hash = fruit.hasher().hash(b"apple");
-    /// assert!(fruit.contains_hash(hash) && !trees.contains_hash(hash));
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// Whether the key may have been added; of a window, as of its latest moment.
     #[inline(always)]
-    #[must_use]
-    pub fn contains_hash(&self, hash: Hash) -> bool {
-        self.shape.contains(self.body.words(), hash)
+    pub(crate) fn holds(&self, key: &impl Key) -> bool {
+        self.shape
+            .contains(self.body.words(), key.key_hash(&self.hasher))
     }
 
-    /// What a look-up of the key that has this hash finds; see [`AnyFilter::explain`](crate::AnyFilter::explain).
-    #[must_use]
-    pub fn explain(&self, hash: Hash) -> Explanation {
-        self.shape.explain(self.body.words(), hash)
-    }
-
-    /// Looks up many keys; `out[i]` is the answer for `keys[i]`. Much faster than a loop
-    /// on filters larger than the cache, because the misses overlap.
-    ///
-    /// # Panics
-    /// If `out` is not as long as `keys`.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("b");
-    /// let mut found = [false; 3];
-    /// seen.contains_many(&["a", "b", "c"], &mut found);
-    /// assert_eq!(found, [false, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+    /// [`holds`](Self::holds) for many keys.
+    pub(crate) fn holds_many<K: Key>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         let words = self.body.words();
-        let hash = |key: &K| self.hasher.hash(key.as_ref());
-        let mut hashes = [Hash::default(); BLOCK];
-        for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
-            self.shape.contains_many(words, hashes, out);
+        match K::batch(keys) {
+            KeyBatch::Hashes(hashes) => self.shape.contains_hashes(words, hashes, out),
+            KeyBatch::Ids(ids) => self.shape.contains_hashes(words, ids, out),
+            KeyBatch::Bytes => {
+                let hash = |key: &K| key.key_hash(&self.hasher);
+                let mut hashes = [Hash::default(); BLOCK];
+                for (keys, out) in keys.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+                    let hashes = hash_block(&self.shape, words, keys, hash, &mut hashes);
+                    self.shape.contains_many(words, hashes, out);
+                }
+            }
         }
     }
 
-    /// [`contains_many`](Self::contains_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert("b");
-    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// The steps of a look-up of the key, and what each finds; see
+    /// [`AnyFilter::explain`](crate::AnyFilter::explain).
+    #[doc(hidden)]
     #[must_use]
-    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
-        let mut out = vec![false; keys.len()];
-        self.contains_many(keys, &mut out);
-        out
-    }
-
-    /// [`contains_many`](Self::contains_many) for keys that are already hashed;
-    /// 64-bit ones go through [`Hash::from_u64`] on the way.
-    ///
-    /// # Panics
-    /// If `out` is not as long as `hashes`.
-    ///
-    /// ```
-    /// use tamis::Blocked;
-    /// let mut seen = Blocked::new(1_000, 0.01)?;
-    /// seen.insert_hashes(&[1u64, 2], &mut [false; 2]);
-    /// let mut found = [false; 3];
-    /// seen.contains_hashes(&[1u64, 2, 3], &mut found);
-    /// assert_eq!(found, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn contains_hashes<H: Copy + Into<Hash>>(&self, hashes: &[H], out: &mut [bool]) {
-        assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        self.shape.contains_hashes(self.body.words(), hashes, out);
+    pub fn explain(&self, key: impl Key) -> Explanation {
+        let hash = key.key_hash(&self.hasher);
+        self.shape.explain(self.body.words(), hash)
     }
 
     /// How keys are hashed.
@@ -367,6 +307,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// The geometry.
     #[inline]
     #[must_use]
+    #[doc(hidden)]
     pub const fn shape(&self) -> &L {
         &self.shape
     }
@@ -403,6 +344,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// The number of distinct keys, estimated from how full the filter is.
     /// Saturates when it is completely full.
     #[must_use]
+    #[doc(hidden)]
     pub fn estimated_keys(&self) -> u64 {
         self.shape.keys_now(self.body.words()).round() as u64
     }
@@ -430,6 +372,7 @@ impl<L: Layout, B: Body> Filter<L, B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn same_shape<C: Body>(&self, other: &Filter<L, C>) -> bool {
         self.check_like(other).is_ok()
     }
@@ -452,7 +395,46 @@ impl<L: Layout, B: Body> Filter<L, B> {
     }
 }
 
-impl<L: Rated, B: Body> Filter<L, B> {
+/// Asking; a [`Window`](crate::Window) is asked as of a moment.
+impl<L: Timeless + Shaped, B: Body> Filter<L, B> {
+    /// Whether the key may have been added. "No" is always right; "yes" is
+    /// wrong for about one in `1/rate` keys that were not added.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("apple");
+    /// assert!(seen.contains("apple")); // always
+    /// assert!(!seen.contains("pear")); // wrong once in a hundred
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.holds(&key)
+    }
+
+    /// Looks up many keys; `found[i]` is the answer for `keys[i]`. Much faster than a
+    /// loop on filters larger than the cache, because the misses overlap.
+    ///
+    /// # Panics
+    /// If `found` is not as long as `keys`.
+    ///
+    /// ```
+    /// use tamis::Blocked;
+    /// let seen = Blocked::new(1_000, 0.01)?;
+    /// seen.insert("b");
+    /// let mut found = [false; 3];
+    /// seen.contains_many(&["a", "b", "c"], &mut found);
+    /// assert_eq!(found, [false, true, false]);
+    /// # Ok::<(), tamis::Error>(())
+    /// ```
+    pub fn contains_many<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        self.holds_many(keys, found);
+    }
+}
+
+impl<L: Rated + Shaped, B: Body> Filter<L, B> {
     /// The rate to expect now, computed from the filter's actual content.
     ///
     /// ```
@@ -480,6 +462,7 @@ impl<L: Rated, B: Body> Filter<L, B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn expected_wrong(&self) -> f64 {
         self.shape.wrongly_present(self.keys().get())
     }

@@ -1,15 +1,17 @@
 //! The window, as users hold it.
 
 use crate::error::Error;
+use crate::filter::keys::hashed;
 use crate::filter::shell::Filter;
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::Key;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::plan::Plan;
 use crate::raw::explain::Explanation;
 use crate::raw::window::cells::Read;
-use crate::raw::window::{At, Renewal, Span, WindowOptions, WindowShape};
+use crate::raw::window::{Renewal, Span, When, WindowOptions, WindowShape};
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes};
 #[cfg(feature = "files")]
@@ -32,9 +34,9 @@ use std::time::Duration;
 /// let hour = Duration::from_secs(3_600);
 /// let seen = Window::within(24 * hour, 1_000_000, 0.01)?;
 /// let noon = Moment::from_secs(1_700_000_000);
-/// assert!(seen.insert_at("event", noon));
-/// assert!(!seen.insert_at("event", noon + 24 * hour)); // never missed
-/// assert!(seen.insert_at("event", noon + 27 * hour + hour)); // forgotten
+/// assert!(seen.insert("event", noon));
+/// assert!(!seen.insert("event", noon + 24 * hour)); // never missed
+/// assert!(seen.insert("event", noon + 27 * hour + hour)); // forgotten
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
@@ -48,7 +50,7 @@ pub type Window<B = Bytes> = Filter<WindowShape, B>;
 /// use std::time::Duration;
 /// use tamis::{Moment, Window};
 /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
-/// seen.insert_at("key", Moment::from_secs(25));
+/// seen.insert("key", Moment::from_secs(25));
 /// let generation = seen.generations()[0];
 /// assert_eq!((generation.start, generation.end), (20_000_000, 30_000_000));
 /// assert_eq!(generation.keys, 1);
@@ -93,10 +95,10 @@ impl Filter<WindowShape> {
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let alerts = Window::quiet(Duration::from_secs(60), 1_000, 0.01)?;
-    /// assert!(alerts.insert_at("disk full", Moment::from_secs(0)));
-    /// assert!(!alerts.insert_at("disk full", Moment::from_secs(50)));
-    /// assert!(!alerts.insert_at("disk full", Moment::from_secs(100))); // 50 s of quiet
-    /// assert!(alerts.insert_at("disk full", Moment::from_secs(170)));
+    /// assert!(alerts.insert("disk full", Moment::from_secs(0)));
+    /// assert!(!alerts.insert("disk full", Moment::from_secs(50)));
+    /// assert!(!alerts.insert("disk full", Moment::from_secs(100))); // 50 s of quiet
+    /// assert!(alerts.insert("disk full", Moment::from_secs(170)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn quiet(span: Duration, keys: u64, rate: f64) -> Result<Self, Error> {
@@ -110,7 +112,7 @@ impl Filter<WindowShape> {
     /// use tamis::{Hasher, Moment, Span, Window, WindowOptions};
     /// let options = WindowOptions::new(Span::Keys(1_000)).generations(10);
     /// let recent = Window::with_options(&options, 1_000, 0.01, Hasher::seeded(7))?;
-    /// assert!(recent.insert_at("key", Moment::default())); // it counts keys, not time
+    /// assert!(recent.insert("key", Moment::default())); // it counts keys, not time
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn with_options(
@@ -131,8 +133,8 @@ impl Filter<WindowShape> {
     /// use tamis::{Moment, Window};
     /// Window::new(1_000, 0.01)?.save_new(&path)?;
     /// let (one, other) = (Window::share(&path)?, Window::share(&path)?);
-    /// assert!(one.insert_at("key", Moment::default()));
-    /// assert!(!other.insert_at("key", Moment::default()));
+    /// assert!(one.insert("key", Moment::default()));
+    /// assert!(!other.insert("key", Moment::default()));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[cfg(feature = "files")]
@@ -146,68 +148,75 @@ impl Filter<WindowShape> {
     /// remembered; see [`remembers`](Self::remembers). A window of a number of
     /// keys ignores the moment.
     ///
-    /// Threads may add at the same time: no key is lost, and of several threads
-    /// that add the same new key, at least one gets "new".
+    /// Threads and processes may add at the same time: no key is lost, and of several that add the
+    /// same new key, one gets "new". Two may only where one was stopped in the middle while others
+    /// emptied the key's bin, added it, and filled the bin so that it had to move.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-    /// assert!(seen.insert_at("key", Moment::now()));
-    /// assert!(!seen.insert_at("key", Moment::now()));
+    /// assert!(seen.insert("key", Moment::now()));
+    /// assert!(!seen.insert("key", Moment::now()));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_at(&self, key: impl AsRef<[u8]>, at: Moment) -> bool {
-        self.insert_hash_at(self.hasher.hash(key.as_ref()), at)
-    }
-
-    /// [`insert_at`](Self::insert_at) for a key that is already hashed.
-    pub fn insert_hash_at(&self, hash: Hash, at: Moment) -> bool {
+    pub fn insert(&self, key: impl Key, at: Moment) -> bool {
         let mut new = [false];
-        self.insert_hashes_at_shared(&[hash], at, &mut new);
+        self.insert_many(&[key.key_hash(&self.hasher)], at, &mut new);
         new[0]
     }
 
-    /// [`insert_hash_at`](Self::insert_hash_at) with exclusive access, which needs no atomic
-    /// instructions.
-    pub fn insert_hash_mut_at(&mut self, hash: Hash, at: Moment) -> bool {
+    /// [`insert`](Self::insert) with exclusive access, which needs no atomic instructions.
+    /// A window that has more keys than it was made for grows.
+    pub fn insert_mut(&mut self, key: impl Key, at: Moment) -> bool {
         let mut new = [false];
-        self.insert_hashes_at(&[hash], at, &mut new);
+        self.insert_many_mut(&[key.key_hash(&self.hasher)], at, &mut new);
         new[0]
     }
 
-    /// Adds many keys at one moment; `new[i]` is the answer for `keys[i]`, as if
-    /// they were added one after the other.
+    /// Adds many keys next to other threads, with one moment for all or one for each (see
+    /// [`When`]); `new[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `new` is not as long as `keys`.
+    /// If `new`, or the moments, are not as many as the keys.
+    pub fn insert_many<'t, K: Key>(&self, keys: &[K], at: impl Into<When<'t>>, new: &mut [bool]) {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let at = at.into();
+        at.check(keys.len());
+        let (words, hashes) = (self.body.words(), hashed(&self.hasher, keys));
+        self.shape.insert_many_shared(words, &hashes, at.all(), new);
+    }
+
+    /// [`insert_many`](Self::insert_many) with exclusive access, which needs no atomic
+    /// instructions. The answers are as if the keys were added one after the other, and a
+    /// window that has more keys than it was made for grows.
+    ///
+    /// # Panics
+    /// If `new`, or the moments, are not as many as the keys.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let mut seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
     /// let mut new = [false; 3];
-    /// seen.insert_many_at(&["a", "b", "a"], Moment::now(), &mut new);
+    /// seen.insert_many_mut(&["a", "b", "a"], Moment::now(), &mut new);
     /// assert_eq!(new, [true, true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_many_at<K: AsRef<[u8]>>(&mut self, keys: &[K], at: Moment, new: &mut [bool]) {
-        let hashes: Vec<Hash> = keys
-            .iter()
-            .map(|key| self.hasher.hash(key.as_ref()))
-            .collect();
-        self.insert_hashes_at(&hashes, at, new);
+    pub fn insert_many_mut<'t, K: Key>(
+        &mut self,
+        keys: &[K],
+        at: impl Into<When<'t>>,
+        new: &mut [bool],
+    ) {
+        assert_eq!(keys.len(), new.len(), "one answer for each key");
+        let at = at.into();
+        at.check(keys.len());
+        let hashes = hashed(&self.hasher, keys);
+        self.add_alone(&hashes, at.all(), new);
     }
 
-    /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed,
-    /// with one moment for all or one for each; see [`At`].
-    ///
-    /// # Panics
-    /// If `new`, or the moments, are not as many as the hashes.
-    pub fn insert_hashes_at(&mut self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        at.check(hashes.len());
-        let (mut hashes, mut times, mut new) = (hashes, at.all(), new);
+    fn add_alone(&mut self, mut hashes: &[Hash], mut times: &[Moment], mut new: &mut [bool]) {
         let mut can_grow = true;
         while can_grow {
             let room = self.room_of_newest();
@@ -229,17 +238,6 @@ impl Filter<WindowShape> {
         self.shape.insert_many_shared(words, hashes, times, new);
     }
 
-    /// [`insert_hashes_at`](Self::insert_hashes_at) beside other threads.
-    ///
-    /// # Panics
-    /// If `new`, or the moments, are not as many as the hashes.
-    pub fn insert_hashes_at_shared(&self, hashes: &[Hash], at: impl At, new: &mut [bool]) {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        at.check(hashes.len());
-        let words = self.body.words();
-        self.shape.insert_many_shared(words, hashes, at.all(), new);
-    }
-
     /// Slots that keys may take in the newest table before there has to be another.
     fn room_of_newest(&self) -> u64 {
         let table = self.shape.newest_table();
@@ -257,6 +255,7 @@ impl Filter<WindowShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn bytes_grown(&self) -> u64 {
         self.shape
             .grown()
@@ -271,6 +270,7 @@ impl Filter<WindowShape> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn room(&self) -> u64 {
         let cells = Read(self.body.words());
         let newest = self.shape.newest(&cells).unwrap_or_default();
@@ -302,10 +302,10 @@ impl Filter<WindowShape> {
     /// use tamis::{Moment, Window};
     /// let mut a = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
     /// let b = a.template()?;
-    /// b.insert_at("key", Moment::from_secs(100));
+    /// b.insert("key", Moment::from_secs(100));
     /// a.union_with(&b)?;
-    /// assert!(a.contains_at("key", Moment::from_secs(160)));
-    /// assert!(!a.contains_at("key", Moment::from_secs(170)));
+    /// assert!(a.contains("key", Moment::from_secs(160)));
+    /// assert!(!a.contains("key", Moment::from_secs(170)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn union_with<C: Body>(&mut self, other: &Window<C>) -> Result<(), Error> {
@@ -364,47 +364,50 @@ impl Filter<WindowShape> {
 impl<B: Body> Filter<WindowShape, B> {
     /// Whether the key may have been added in the window that ends at a moment.
     ///
-    /// The answer is that of [`insert_at`](Self::insert_at), so a key that was only added later is found, too: keys
+    /// The answer is that of [`insert`](Self::insert), so a key that was only added later is found, too: keys
     /// need not come in order, and a slot knows one sighting of its key. Nothing was added before [`first`](Self::first).
     ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-    /// seen.insert_at("key", Moment::from_secs(100));
-    /// assert!(seen.contains_at("key", Moment::from_secs(160)));
-    /// assert!(!seen.contains_at("key", Moment::from_secs(170)));
+    /// seen.insert("key", Moment::from_secs(100));
+    /// assert!(seen.contains("key", Moment::from_secs(160)));
+    /// assert!(!seen.contains("key", Moment::from_secs(170)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
     #[must_use]
-    pub fn contains_at(&self, key: impl AsRef<[u8]>, at: Moment) -> bool {
-        self.contains_hash_at(self.hasher().hash(key.as_ref()), at)
-    }
-
-    /// [`contains_at`](Self::contains_at) for a key that is already hashed.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
+    pub fn contains(&self, key: impl Key, at: Moment) -> bool {
+        let hash = key.key_hash(&self.hasher);
         self.shape.contains_at(self.words(), hash, at)
     }
 
-    /// What [`contains_hash_at`](Self::contains_hash_at) looks at, and what it finds there.
+    /// The steps of a look-up at a moment, and what each finds.
+    #[doc(hidden)]
     #[must_use]
-    pub fn explain_at(&self, hash: Hash, at: Moment) -> Explanation {
+    pub fn explain_at(&self, key: impl Key, at: Moment) -> Explanation {
+        let hash = key.key_hash(&self.hasher);
         self.shape.explain_at(self.words(), hash, at)
     }
 
-    /// [`contains_at`](Self::contains_at) for many keys that are already hashed, with one
-    /// moment for all or one for each; see [`At`].
+    /// [`contains`](Self::contains) for many keys, with one moment for all or one for each
+    /// (see [`When`]); `found[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `out`, or the moments, are not as many as the hashes.
-    pub fn contains_hashes_at(&self, hashes: &[Hash], at: impl At, out: &mut [bool]) {
-        assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        at.check(hashes.len());
+    /// If `found`, or the moments, are not as many as the keys.
+    pub fn contains_many<'t, K: Key>(
+        &self,
+        keys: &[K],
+        at: impl Into<When<'t>>,
+        found: &mut [bool],
+    ) {
+        assert_eq!(keys.len(), found.len(), "one answer for each key");
+        let at = at.into();
+        at.check(keys.len());
+        let hashes = hashed(&self.hasher, keys);
         self.shape
-            .contains_many_at(self.words(), hashes, at.all(), out);
+            .contains_many_at(self.words(), &hashes, at.all(), found);
     }
 
     /// What it remembers, and how exactly it forgets.
@@ -426,12 +429,13 @@ impl<B: Body> Filter<WindowShape, B> {
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
     /// assert_eq!(seen.first(), None);
-    /// seen.insert_at("key", Moment::from_secs(1_700_000_025));
-    /// seen.insert_at("key", Moment::from_secs(1_700_000_004)); // not new, but a sighting
+    /// seen.insert("key", Moment::from_secs(1_700_000_025));
+    /// seen.insert("key", Moment::from_secs(1_700_000_004)); // not new, but a sighting
     /// assert_eq!(seen.first(), Some(Moment::from_secs(1_700_000_000)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn first(&self) -> Option<Moment> {
         let shape = self.shape();
         let first = shape.first(&Read(self.words()))?;
@@ -441,6 +445,7 @@ impl<B: Body> Filter<WindowShape, B> {
 
     /// Keys added so far, new or renewed, forgotten ones included.
     #[must_use]
+    #[doc(hidden)]
     pub fn added(&self) -> u64 {
         self.shape.added(&Read(self.words()))
     }
@@ -452,7 +457,7 @@ impl<B: Body> Filter<WindowShape, B> {
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-    /// seen.insert_at("key", Moment::from_secs(1_000));
+    /// seen.insert("key", Moment::from_secs(1_000));
     /// assert!(seen.remembers(Moment::from_secs(940)));
     /// assert!(!seen.remembers(Moment::from_secs(900)));
     /// # Ok::<(), tamis::Error>(())
@@ -473,12 +478,13 @@ impl<B: Body> Filter<WindowShape, B> {
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(80), 1_000, 0.01)?;
-    /// seen.insert_at("key", Moment::from_secs(1_000));
+    /// seen.insert("key", Moment::from_secs(1_000));
     /// assert!(!seen.is_late(Moment::from_secs(990)));
     /// assert!(seen.is_late(Moment::from_secs(980)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn is_late(&self, at: Moment) -> bool {
         let shape = self.shape();
         let newest = shape.newest(&Read(self.words()));
@@ -492,12 +498,13 @@ impl<B: Body> Filter<WindowShape, B> {
     /// use std::time::Duration;
     /// use tamis::{Moment, Window};
     /// let seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-    /// seen.insert_at("key", Moment::from_secs(100));
+    /// seen.insert("key", Moment::from_secs(100));
     /// assert_eq!(seen.keys_at(Moment::from_secs(160)), 1);
     /// assert_eq!(seen.keys_at(Moment::from_secs(170)), 0);
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn keys_at(&self, at: Moment) -> u64 {
         let (shape, cells) = (self.shape(), Read(self.words()));
         let newest = shape.newest(&cells).unwrap_or_default();

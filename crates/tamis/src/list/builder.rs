@@ -5,6 +5,7 @@ use crate::filter::any::AnyFilter;
 use crate::filter::kinds::{Cascade, Fuse, Ribbon};
 use crate::hash::Hash;
 use crate::hasher::{Hasher, SecretKey};
+use crate::key::{Key, are_hashed};
 use crate::kind::Kind;
 use crate::list::keyset::{Collector, KeySet, pieces};
 use crate::list::lists::{Both, Contradiction, Lists, checked};
@@ -174,6 +175,7 @@ impl ListBuilder {
     /// assert!(!list.build()?.contains("mail.example"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn both(mut self, both: Both) -> Self {
         self.both = both;
         self
@@ -186,7 +188,7 @@ impl ListBuilder {
     }
 
     /// Adds a key to the list.
-    pub fn add(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+    pub fn add(&mut self, key: impl Key) -> Result<(), Error> {
         self.add_all([key])
     }
 
@@ -199,10 +201,7 @@ impl ListBuilder {
     /// assert!(list.build()?.contains("pear"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn add_all<K: AsRef<[u8]>>(
-        &mut self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<(), Error> {
+    pub fn add_all<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
         let hashers = (self.hasher, self.checker());
         in_blocks(keys, hashers, |hashes, checks| {
             self.put(List::Block, hashes, checks)
@@ -212,6 +211,7 @@ impl ListBuilder {
     /// Adds keys that are already hashed. In a cascade, different keys that
     /// somebody gave the same hash go unnoticed: see
     /// [`add_checked`](Self::add_checked).
+    #[doc(hidden)]
     pub fn add_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
         self.put(List::Block, hashes, &[])
     }
@@ -221,13 +221,14 @@ impl ListBuilder {
     ///
     /// # Panics
     /// If there are not as many checks as hashes.
+    #[doc(hidden)]
     pub fn add_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
         assert_eq!(hashes.len(), checks.len(), "one check for each hash");
         self.put(List::Block, hashes, checks)
     }
 
     /// For a cascade: adds a key to the allow list.
-    pub fn allow(&mut self, key: impl AsRef<[u8]>) -> Result<(), Error> {
+    pub fn allow(&mut self, key: impl Key) -> Result<(), Error> {
         self.allow_all([key])
     }
 
@@ -242,10 +243,7 @@ impl ListBuilder {
     /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn allow_all<K: AsRef<[u8]>>(
-        &mut self,
-        keys: impl IntoIterator<Item = K>,
-    ) -> Result<(), Error> {
+    pub fn allow_all<K: Key>(&mut self, keys: impl IntoIterator<Item = K>) -> Result<(), Error> {
         let hashers = (self.hasher, self.checker());
         in_blocks(keys, hashers, |hashes, checks| {
             self.put(List::Allow, hashes, checks)
@@ -254,6 +252,7 @@ impl ListBuilder {
 
     /// For a cascade: adds keys that are already hashed to the allow list; see
     /// [`add_hashes`](Self::add_hashes).
+    #[doc(hidden)]
     pub fn allow_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
         self.put(List::Allow, hashes, &[])
     }
@@ -263,6 +262,7 @@ impl ListBuilder {
     ///
     /// # Panics
     /// If there are not as many checks as hashes.
+    #[doc(hidden)]
     pub fn allow_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
         assert_eq!(hashes.len(), checks.len(), "one check for each hash");
         self.put(List::Allow, hashes, checks)
@@ -283,6 +283,7 @@ impl ListBuilder {
     /// assert!(list.build()?.contains("key"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub const fn checker(&self) -> Option<Hasher> {
         match (&self.hasher, self.check) {
             (Hasher::Fast { rule, .. }, Some(secret)) => {
@@ -352,6 +353,7 @@ impl ListBuilder {
 
     /// [`build`](Self::build) that also reports keys on both lists of a cascade,
     /// unless they are refused.
+    #[doc(hidden)]
     pub fn build_telling(mut self) -> Result<(AnyFilter, Option<Contradiction>), Error> {
         let (block, allow) = (self.block.take(), self.allow.take());
         let block = block.unwrap_or_else(|| self.no_keys());
@@ -577,7 +579,7 @@ impl Fuse {
     /// assert!(known.contains("[package]"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn build<K: AsRef<[u8]>>(
+    pub fn build<K: Key>(
         keys: impl IntoIterator<Item = K>,
         rate: f64,
         hasher: Hasher,
@@ -600,7 +602,7 @@ impl Ribbon {
     /// assert!(known.contains("[package]"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn build<K: AsRef<[u8]>>(
+    pub fn build<K: Key>(
         keys: impl IntoIterator<Item = K>,
         rate: f64,
         hasher: Hasher,
@@ -622,7 +624,7 @@ impl Cascade {
     /// assert!(list.contains("spam.example") && !list.contains("mail.example"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn build<K: AsRef<[u8]>, A: AsRef<[u8]>>(
+    pub fn build<K: Key, A: Key>(
         block: impl IntoIterator<Item = K>,
         allow: impl IntoIterator<Item = A>,
         rate: f64,
@@ -635,16 +637,18 @@ impl Cascade {
     }
 }
 
-fn in_blocks<K: AsRef<[u8]>>(
+fn in_blocks<K: Key>(
     keys: impl IntoIterator<Item = K>,
     (hasher, checker): (Hasher, Option<Hasher>),
     mut add: impl FnMut(&[Hash], &[Hash]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     const BLOCK: usize = 1024;
     let (mut hashes, mut checks) = (Vec::new(), Vec::new());
+    // A hash says nothing about the key behind it.
+    let checker = checker.filter(|_| !are_hashed::<K>());
     for key in keys {
-        hashes.push(hasher.hash(key.as_ref()));
-        checks.extend(checker.map(|checker| checker.hash(key.as_ref())));
+        hashes.push(key.key_hash(&hasher));
+        checks.extend(checker.map(|checker| key.key_hash(&checker)));
         if hashes.len() == BLOCK {
             add(&hashes, &checks)?;
             hashes.clear();

@@ -197,6 +197,7 @@ impl Plan {
     /// assert!(plan.rate() <= 0.01);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn one_line(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
         check_keys(keys)?;
         check_rate(rate)?;
@@ -234,6 +235,7 @@ impl Plan {
     /// assert!(cuckoo.bytes() > Plan::for_rate(Kind::Cuckoo, 1_000_000, 0.01)?.bytes());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn in_module(kind: Kind, keys: u64, rate: f64) -> Result<Self, Error> {
         check_keys(keys)?;
         check_rate(rate)?;
@@ -268,6 +270,7 @@ impl Plan {
     /// assert!((0.0081..0.0083).contains(&plan.rate()));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn of(shape: impl Into<Shape>, keys: u64) -> Self {
         let shape = shape.into();
         let rate = rate_at(&shape, keys as f64);
@@ -292,6 +295,7 @@ impl Plan {
     /// assert!(Plan::of_bits(16, None, None).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn of_bits(bits: u64, hashes: Option<u32>, keys: Option<u64>) -> Result<Self, Error> {
         keys.map_or(Ok(()), check_keys)?;
         let shape = match (hashes, keys) {
@@ -312,6 +316,7 @@ impl Plan {
     }
 
     /// The geometry to build.
+    #[doc(hidden)]
     pub const fn shape(&self) -> Shape {
         self.shape
     }
@@ -357,6 +362,7 @@ impl Plan {
     /// assert_eq!(twice(Kind::Fuse)?, None);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn rate_after(&self, keys: u64) -> Option<f64> {
         self.rates_after(&[keys]).next().flatten()
     }
@@ -370,6 +376,7 @@ impl Plan {
     /// assert!(plan.rates_after(&[1_000, 1_000_000]).all(|rate| rate <= Some(0.01)));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn rates_after(&self, keys: &[u64]) -> impl Iterator<Item = Option<f64>> {
         let mut growth = None;
         keys.iter().map(move |&keys| match self.shape {

@@ -1,7 +1,6 @@
 //! The interface between the kinds and the shell around all of them.
 
 use super::explain::Explanation;
-use super::shape::Shape;
 use super::word::{SharedWord, Word};
 use crate::error::Error;
 use crate::hash::Hash;
@@ -19,19 +18,14 @@ pub trait Sealed {}
 /// A kind of filter: its geometry, and its answers from a slice of words.
 /// Sealed; the kinds are listed in [`Kind`].
 #[doc(hidden)]
-pub trait Layout:
-    Sealed + Copy + PartialEq + fmt::Debug + Into<Shape> + TryFrom<Shape, Error = Error>
-{
+pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug {
     const KIND: Kind;
     /// The shape, completed by the part that is in the body, which is checked.
     fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
         Ok(self)
     }
-    #[inline]
-    fn body_len(&self) -> u64 {
-        let shape: Shape = (*self).into();
-        shape.body_len()
-    }
+    /// The body's length in bytes.
+    fn body_len(&self) -> u64;
     /// The first difference between two shapes.
     fn difference(&self, other: &Self) -> Option<Difference>;
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
@@ -61,6 +55,11 @@ pub trait Layout:
     /// The number of keys estimated from what the words hold.
     fn keys_now<W: Word>(&self, words: &[W]) -> f64;
 }
+
+/// A kind whose answers depend on the key alone; those of a window depend on the
+/// moment, too.
+#[doc(hidden)]
+pub trait Timeless: Layout {}
 
 /// A kind that starts empty and takes keys: all zeros hold none. Finished lists
 /// are not.

@@ -8,6 +8,7 @@ use super::counting::CountingShape;
 use super::cuckoo::CuckooShape;
 use super::fuse::FuseShape;
 use super::layers::GrowingShape;
+use super::layout::Layout;
 use super::ribbon::RibbonShape;
 use super::window::WindowShape;
 use crate::error::Error;
@@ -36,6 +37,12 @@ pub enum Shape {
     /// See [`WindowShape`].
     Window(WindowShape),
 }
+
+/// A kind whose geometry is one of the shapes.
+#[doc(hidden)]
+pub trait Shaped: Layout + Into<Shape> + TryFrom<Shape, Error = Error> {}
+
+impl<L: Layout + Into<Shape> + TryFrom<Shape, Error = Error>> Shaped for L {}
 
 impl Shape {
     /// Which kind of filter has this shape.

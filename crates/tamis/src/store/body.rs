@@ -89,6 +89,14 @@ impl Bytes {
         Words::zeroed(len).map(|words| Self::new(Owner::Memory(words)))
     }
 
+    /// Has the system give a body in memory all its pages now; see [`Words::populate`].
+    pub(crate) fn populate(&mut self) {
+        #[cfg_attr(not(feature = "files"), allow(irrefutable_let_patterns))]
+        if let Owner::Memory(words) = &mut self.owner {
+            words.populate();
+        }
+    }
+
     /// A body that starts as these bytes, at least as many as `len`.
     pub(crate) fn copied(len: u64, bytes: &[u8]) -> Result<Self, Error> {
         let mut body = Self::zeroed(len)?;

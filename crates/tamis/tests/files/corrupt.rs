@@ -74,10 +74,10 @@ fn errors(bytes: &[u8]) -> Vec<(&'static str, Option<Error>)> {
     let open = Open::new().key(SecretKey::new([9; 16]));
     LARGEST.set(0);
     let errors = vec![
-        ("decode", open.decode(bytes).err()),
+        ("decode", open.from_bytes(bytes).err()),
         ("view", open.view(bytes).err()),
         ("load", open.load(&path).err()),
-        ("map", open.map(&path).err()),
+        ("map", open.open(&path).err()),
         ("share", open.share(&path).err()),
     ];
     assert!(LARGEST.get() < 1 << 16, "allocated {} bytes", LARGEST.get());
@@ -499,7 +499,10 @@ fn files_of_another_length() {
                 ),
             };
             // Every length in memory, one of each class on disk.
-            let error = Open::new().decode(&sound[..len]).unwrap_err().to_string();
+            let error = Open::new()
+                .from_bytes(&sound[..len])
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(&expected), "{len}: {error}");
             if [1, 8, 64, 96, 127, 128, 129, 192, sound.len() - 1].contains(&len) {
                 refused("truncated", &sound[..len], &expected);
@@ -546,7 +549,7 @@ fn every_flipped_bit_is_noticed() {
             };
             assert!(error.contains(expected), "byte {at}: {error}");
             let seen_by_map = !expected.contains("body");
-            assert_eq!(open.map(&path).is_err(), seen_by_map, "map: byte {at}");
+            assert_eq!(open.open(&path).is_err(), seen_by_map, "map: byte {at}");
             if seen_by_map {
                 assert!(open.share(&path).is_err(), "share: byte {at}");
             } else {
@@ -608,7 +611,7 @@ fn golden_files_that_claim_something_else() {
             reseal_header(&mut bytes);
             reseal_body(&mut bytes);
             LARGEST.set(0);
-            let opened = open.decode(&bytes);
+            let opened = open.from_bytes(&bytes);
             let most = 4 * bytes.len().max(1 << 14);
             assert!(LARGEST.get() < most, "{name}: {} bytes", LARGEST.get());
             match opened {
@@ -622,7 +625,10 @@ fn golden_files_that_claim_something_else() {
             }
         }
         for len in [127, 128, sound.len() - 1] {
-            assert!(open.decode(&sound[..len]).is_err(), "{name}: {len} bytes");
+            assert!(
+                open.from_bytes(&sound[..len]).is_err(),
+                "{name}: {len} bytes"
+            );
             keep(&format!("{name}-cut"), &sound[..len]);
         }
     }
@@ -752,10 +758,7 @@ fn base64_garbage() {
             "base64: expected",
         ),
     ] {
-        let error = Open::new()
-            .decode_base64(&text)
-            .expect_err(name)
-            .to_string();
+        let error = Open::new().from_base64(&text).expect_err(name).to_string();
         assert!(error.contains(expected), "{name}: {error}");
     }
 }

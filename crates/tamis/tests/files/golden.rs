@@ -84,7 +84,7 @@ impl What {
         if let Timed(_) = self {
             let hashes: Vec<_> = keys.iter().map(|key| hasher.hash(key)).collect();
             filter
-                .insert_hashes_at(&hashes, &moments(keys.len())[..], &mut new)
+                .insert_many_at(&hashes, &moments(keys.len())[..], &mut new)
                 .unwrap();
             return filter;
         }
@@ -455,13 +455,13 @@ fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u
             "{name}"
         );
         assert!(
-            matches!(open.map(&path), Err(Error::Unclean { .. })),
+            matches!(open.open(&path), Err(Error::Unclean { .. })),
             "{name}"
         );
         open = open.accept_loss();
     }
     let filter = open.load(&path).unwrap();
-    let mapped = open.map(&path).unwrap();
+    let mapped = open.open(&path).unwrap();
     let view = open.view(&bytes).unwrap();
     assert_eq!(*filter.hasher(), hasher, "{name}");
     for key in added(count) {

@@ -28,19 +28,19 @@ fn grown(first: u64, rate: f64, n: u64) -> Growing {
 fn add(filter: &mut Growing, range: std::ops::Range<u64>) -> usize {
     let hashes = hashes(range);
     let mut new = vec![false; hashes.len()];
-    filter.insert_hashes(&hashes, &mut new).unwrap();
+    filter.insert_many(&hashes, &mut new).unwrap();
     new.into_iter().filter(|new| *new).count()
 }
 
 fn count<B: Body>(filter: &Growing<B>, range: std::ops::Range<u64>) -> usize {
     let hashes = hashes(range);
     let mut found = vec![false; hashes.len()];
-    filter.contains_hashes(&hashes, &mut found);
+    filter.contains_many(&hashes, &mut found);
     found.into_iter().filter(|found| *found).count()
 }
 
 fn has_all<B: Body>(filter: &Growing<B>, n: u64) -> bool {
-    count(filter, 0..n) as u64 == n && hashes(0..n).iter().all(|hash| filter.contains_hash(*hash))
+    count(filter, 0..n) as u64 == n && hashes(0..n).iter().all(|hash| filter.contains(*hash))
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn one_by_one_equals_a_batch() {
     let batch = grown(1, 1e-3, 10_000);
     let mut single = Growing::new(1, 1e-3).unwrap();
     for hash in hashes(0..10_000) {
-        single.insert_hash(hash).unwrap();
+        single.insert(hash).unwrap();
     }
     // Blocks differ in what they take for present only within the rate.
     let (KeyCount::Counted(a), KeyCount::Counted(b)) = (batch.keys(), single.keys()) else {
@@ -111,7 +111,7 @@ fn keys_are_bytes_and_may_be_keyed() {
     let bytes = seen.to_bytes();
     assert!(matches!(Growing::view(&bytes), Err(Error::KeyNeeded)));
     let open = Open::new().key(SecretKey::new([7; 16]));
-    assert!(open.decode(&bytes).unwrap().contains("key 17"));
+    assert!(open.from_bytes(&bytes).unwrap().contains("key 17"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn repeated_keys_are_not_counted_and_do_not_grow_it() {
         Hash::from_u64(1_000),
         Hash::from_u64(6),
     ];
-    filter.insert_hashes(&two, &mut new).unwrap();
+    filter.insert_many(&two, &mut new).unwrap();
     assert_eq!(new, [false, true, false, false]);
     assert_eq!(filter.shape().layers(), 2);
     assert_eq!(filter.keys(), KeyCount::Counted(1001));
@@ -417,9 +417,9 @@ fn corrupt_layers_are_refused() {
         fs::write(&path, &bytes).unwrap();
         for error in [
             Open::new().view(&bytes).err(),
-            Open::new().decode(&bytes).err(),
+            Open::new().from_bytes(&bytes).err(),
             Open::new().load(&path).err(),
-            Open::new().map(&path).err(),
+            Open::new().open(&path).err(),
             Open::new().share(&path).err(),
         ] {
             let error = error
@@ -466,7 +466,7 @@ proptest! {
                 }
                 3 => {
                     for i in from..from + len / 10 {
-                        let new = filter.insert_hash(Hash::from_u64(i)).unwrap();
+                        let new = filter.insert(Hash::from_u64(i)).unwrap();
                         prop_assert!(!new || !model.contains(&i));
                         model.insert(i);
                     }
@@ -474,7 +474,7 @@ proptest! {
                 _ => {
                     let hashes = hashes(from..from + len);
                     let mut new = vec![false; hashes.len()];
-                    filter.insert_hashes(&hashes, &mut new).unwrap();
+                    filter.insert_many(&hashes, &mut new).unwrap();
                     for (i, new) in (from..).zip(new) {
                         prop_assert!(!new || !model.contains(&i), "a false new");
                         model.insert(i);
@@ -482,13 +482,13 @@ proptest! {
                 }
             }
             for i in &model {
-                prop_assert!(filter.contains_hash(Hash::from_u64(*i)), "a false no");
+                prop_assert!(filter.contains(Hash::from_u64(*i)), "a false no");
             }
             prop_assert!(filter.keys().get() <= model.len() as u64);
         }
         let all: Vec<Hash> = model.iter().map(|i| Hash::from_u64(*i)).collect();
         let mut found = vec![false; all.len()];
-        filter.contains_hashes(&all, &mut found);
+        filter.contains_many(&all, &mut found);
         prop_assert!(found.iter().all(|found| *found), "a false no in a batch");
     }
 }

@@ -188,12 +188,12 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
         let bytes = fs::read(&path).unwrap();
         let (named, nameless) = (true, false);
         for (error, named) in [
-            (Open::new().map(&path).unwrap_err(), named),
+            (Open::new().open(&path).unwrap_err(), named),
             (Open::new().load(&path).unwrap_err(), named),
             (Open::new().share(&path).unwrap_err(), named),
             // Its keys may be lost, so it can't be shared in any case.
             (Open::new().accept_loss().share(&path).unwrap_err(), named),
-            (Open::new().decode(&bytes).unwrap_err(), nameless),
+            (Open::new().from_bytes(&bytes).unwrap_err(), nameless),
             (Open::new().view(&bytes).unwrap_err(), nameless),
         ] {
             assert!(matches!(error, Error::Unclean { .. }), "{error}");
@@ -210,8 +210,8 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
         );
 
         let accept = Open::new().accept_loss();
-        assert!(accept.map(&path).unwrap().contains("key"));
-        assert!(accept.decode(&bytes).unwrap().contains("key"));
+        assert!(accept.open(&path).unwrap().contains("key"));
+        assert!(accept.from_bytes(&bytes).unwrap().contains("key"));
         let loaded = accept.load(&path).unwrap();
         assert!(loaded.contains("key"));
         // What the machine lost was counted, perhaps.
@@ -362,8 +362,8 @@ fn a_damaged_file_is_not_shared() {
         };
         refused(Open::new());
         refused(Open::new().verify(true));
-        assert!(Open::new().verify(true).map(&path).is_err());
-        assert!(Open::new().map(&path).is_ok());
+        assert!(Open::new().verify(true).open(&path).is_err());
+        assert!(Open::new().open(&path).is_ok());
         assert!(Open::new().load(&path).is_err());
         assert!(Open::new().verify(false).load(&path).is_ok());
         match opt_out {

@@ -45,7 +45,7 @@ fn threads_never_miss_what_is_in_the_window() {
                         let key = thread << 48 | (generation as u64) << 16 | i;
                         let moment = generation * STEP + i as i64 * 40 + thread as i64;
                         // One that seems to be there is remembered no longer than the one it is taken for.
-                        if seen.insert_hash_at(Hash::from(key), at(moment)) {
+                        if seen.insert(Hash::from(key), at(moment)) {
                             mine.push((key, moment));
                         }
                         if i % 8 == 0 {
@@ -54,7 +54,7 @@ fn threads_never_miss_what_is_in_the_window() {
                             for (key, added) in mine.iter().step_by(7) {
                                 let hash = Hash::from(*key);
                                 assert!(
-                                    seen.contains_hash_at(hash, at(now)),
+                                    seen.contains(hash, at(now)),
                                     "{key:x} of {added} at {now}"
                                 );
                             }
@@ -79,7 +79,7 @@ fn of_threads_that_add_the_same_keys_at_least_one_is_told() {
                     let times: Vec<Moment> = (0..keys as i64).map(|i| at(3 * i)).collect();
                     let mut new = vec![false; hashes.len()];
                     start.wait();
-                    seen.insert_hashes_at_shared(&hashes, &times[..], &mut new);
+                    seen.insert_many(&hashes, &times[..], &mut new);
                     new
                 })
             })
@@ -93,7 +93,7 @@ fn of_threads_that_add_the_same_keys_at_least_one_is_told() {
         .filter(|i| !told.iter().any(|new| new[*i]))
         .count();
     assert!(nobody <= 2, "{nobody} keys were new to nobody");
-    assert!((0..keys).all(|i| seen.contains_hash_at(Hash::from(i), at(3 * i as i64))));
+    assert!((0..keys).all(|i| seen.contains(Hash::from(i), at(3 * i as i64))));
 }
 
 /// Not a test of its own: the body of the child processes.
@@ -108,7 +108,7 @@ fn child() {
     for i in 0i64.. {
         let key = format!("{name}-{i}");
         // Only keys whose insertion has returned are printed, and which were told new.
-        if seen.insert_at(&key, at(i * 10)) {
+        if seen.insert(&key, at(i * 10)) {
             writeln!(out, "key {} {key}", i * 10).unwrap();
         }
     }
@@ -184,7 +184,7 @@ fn killed_processes_lose_nothing_in_the_window() {
         for (moment, key) in inside {
             // The last line may be cut, and its key then another one.
             assert!(
-                seen.contains_at(key, at(latest)) || *moment == now,
+                seen.contains(key, at(latest)) || *moment == now,
                 "{key} of {moment}, at {latest}"
             );
         }
@@ -198,8 +198,8 @@ fn a_union_remembers_each_key_as_long_as_it_would_have() {
     for shift in [0, 3 * STEP, 9 * STEP, 30 * STEP, -4 * STEP] {
         let (mut a, b) = (window(20_000, 1e-5), window(20_000, 1e-5));
         for i in 0..2_000 {
-            a.insert_hash_at(Hash::from(i as u64), at(i * 40));
-            b.insert_hash_at(Hash::from(1_000_000 + i as u64), at(i * 40 + shift));
+            a.insert(Hash::from(i as u64), at(i * 40));
+            b.insert(Hash::from(1_000_000 + i as u64), at(i * 40 + shift));
         }
         let before = AnyFilter::from(Window::from_bytes(&a.to_bytes()).unwrap());
         a.union_with(&b).unwrap();
@@ -207,7 +207,7 @@ fn a_union_remembers_each_key_as_long_as_it_would_have() {
         assert_eq!(now, (80_000 - 40).max(80_000 - 40 + shift));
         for i in 0..2_000 {
             for (key, added) in [(i, i * 40), (1_000_000 + i, i * 40 + shift)] {
-                let found = a.contains_hash_at(Hash::from(key as u64), at(now));
+                let found = a.contains(Hash::from(key as u64), at(now));
                 if now - added <= SPAN {
                     assert!(found, "{shift}: {key}");
                 } else if now - added > SPAN + STEP {
@@ -241,15 +241,15 @@ fn what_is_forgotten_never_comes_back() {
             WindowOptions::new(Span::Time(Duration::from_micros(SPAN as u64))).renewal(renewal);
         let mut seen = Window::with_options(&options, 50_000, 1e-6, Hasher::default()).unwrap();
         let old: Vec<Hash> = (0..5_000).map(Hash::from).collect();
-        seen.insert_hashes_at(&old, at(0), &mut vec![false; old.len()]);
+        seen.insert_many_mut(&old, at(0), &mut vec![false; old.len()]);
         // 15 tags × 10 columns is a round; more than three of them.
         for generation in 20..500i64 {
             for i in 0..sparse {
                 let key = 1 << 40 | generation << 8 | i;
-                seen.insert_hash_mut_at(Hash::from(key as u64), at(generation * STEP + i));
+                seen.insert_mut(Hash::from(key as u64), at(generation * STEP + i));
             }
             let mut found = vec![false; old.len()];
-            seen.contains_hashes_at(&old, at(generation * STEP + 500), &mut found);
+            seen.contains_many(&old, at(generation * STEP + 500), &mut found);
             let back = found.iter().filter(|found| **found).count();
             assert!(back <= 1, "{back} keys are back in generation {generation}");
         }
@@ -260,18 +260,14 @@ fn what_is_forgotten_never_comes_back() {
 fn a_pause_longer_than_the_window_empties_it_at_once() {
     let mut seen = window(100_000, 0.001);
     let hashes: Vec<Hash> = (0..100_000).map(Hash::from).collect();
-    seen.insert_hashes_at(&hashes, at(0), &mut vec![false; hashes.len()]);
+    seen.insert_many_mut(&hashes, at(0), &mut vec![false; hashes.len()]);
     let later = at(1_000 * SPAN);
-    assert!(
-        !hashes
-            .iter()
-            .any(|hash| seen.contains_hash_at(*hash, later))
-    );
-    assert!(seen.insert_hash_at(hashes[0], later));
+    assert!(!hashes.iter().any(|hash| seen.contains(*hash, later)));
+    assert!(seen.insert(hashes[0], later));
     assert_eq!(seen.keys().get(), 1);
     // And a clock that jumps back to before it: told new, and nothing is lost.
-    assert!(!seen.remembers(at(0)) && seen.insert_hash_at(hashes[1], at(0)));
-    assert!(seen.contains_hash_at(hashes[0], later));
+    assert!(!seen.remembers(at(0)) && seen.insert(hashes[1], at(0)));
+    assert!(seen.contains(hashes[0], later));
 }
 
 #[test]
@@ -290,8 +286,8 @@ fn odd_windows() {
     for span in [Duration::from_millis(8), Duration::from_secs(1), century] {
         let seen = time(span).unwrap();
         for moment in [Moment::MIN, at(-1), at(0), Moment::MAX] {
-            assert!(seen.insert_at(moment.to_string(), moment));
-            assert!(seen.contains_at(moment.to_string(), moment));
+            assert!(seen.insert(moment.to_string(), moment));
+            assert!(seen.contains(moment.to_string(), moment));
         }
     }
     for (generations, fine) in [
@@ -314,7 +310,7 @@ fn odd_windows() {
 fn damaged_heads_are_survived() {
     let mut seen = window(2_000, 0.01);
     let hashes: Vec<Hash> = (0..2_000).map(Hash::from).collect();
-    seen.insert_hashes_at(&hashes, at(5), &mut vec![false; 2_000]);
+    seen.insert_many_mut(&hashes, at(5), &mut vec![false; 2_000]);
     let sound = seen.to_bytes();
     for word in 0..40 {
         for value in [0, 1, 15, u64::MAX, u64::MAX - 15, 1 << 63, 1 << 62 | 7] {
@@ -331,9 +327,9 @@ fn damaged_heads_are_survived() {
                 damaged.latest(),
             );
             for moment in [Moment::MIN, at(0), at(SPAN * 3), Moment::MAX] {
-                let _ = damaged.contains_hash_at(hashes[7], moment);
-                damaged.insert_hash_at(hashes[8], moment);
-                damaged.insert_hashes_at(&hashes[..50], moment, &mut [false; 50]);
+                let _ = damaged.contains(hashes[7], moment);
+                damaged.insert(hashes[8], moment);
+                damaged.insert_many_mut(&hashes[..50], moment, &mut [false; 50]);
                 let _ = damaged.explain(hashes[9]);
             }
         }

@@ -148,7 +148,7 @@ fn run(filter: &mut AnyFilter, oracle: &mut Multiset, step: &Step) {
                 .map(|number| filter.hasher().hash(&key(*number)))
                 .collect();
             let mut removed = vec![false; hashes.len()];
-            filter.remove_hashes(&hashes, &mut removed).unwrap();
+            filter.remove_many(&hashes, &mut removed).unwrap();
             assert!(removed.iter().all(|removed| *removed));
             gone.iter().for_each(|number| oracle.remove(*number));
         }
@@ -158,9 +158,9 @@ fn run(filter: &mut AnyFilter, oracle: &mut Multiset, step: &Step) {
             filter.save(&path).unwrap();
             *filter = AnyFilter::load(&path).unwrap();
         }
-        Step::Base64 => *filter = Open::new().decode_base64(&filter.to_base64()).unwrap(),
+        Step::Base64 => *filter = Open::new().from_base64(&filter.to_base64()).unwrap(),
         Step::Merge(numbers) => {
-            let mut other = Open::new().decode(&filter.to_bytes()).unwrap();
+            let mut other = Open::new().from_bytes(&filter.to_bytes()).unwrap();
             other.clear().unwrap();
             let mut others = Multiset::default();
             for number in numbers {
@@ -265,8 +265,8 @@ proptest! {
             prop_assert_eq!(counting.insert(key(*number)), blocked.insert(key(*number)));
         }
         let (mut ours, mut theirs) = (vec![false; batch.len()], vec![false; batch.len()]);
-        counting.insert_many(&batch, &mut ours);
-        blocked.insert_many(&batch, &mut theirs);
+        counting.insert_many_mut(&batch, &mut ours);
+        blocked.insert_many_mut(&batch, &mut theirs);
         prop_assert_eq!(ours, theirs);
         prop_assert_eq!(counting.to_blocked().unwrap().to_bytes(), blocked.to_bytes());
         prop_assert!((counting.rate_now() - blocked.rate_now()).abs() < 1e-12);

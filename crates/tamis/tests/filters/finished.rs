@@ -20,8 +20,8 @@ fn build(kind: Kind, rate: f64, keys: &[Hash]) -> AnyFilter {
 
 fn count<B: tamis::Body>(filter: &AnyFilter<B>, keys: &[Hash]) -> usize {
     let mut found = vec![false; keys.len()];
-    filter.contains_hashes(keys, &mut found);
-    let single = keys.iter().map(|hash| filter.contains_hash(*hash));
+    filter.contains_many(keys, &mut found);
+    let single = keys.iter().map(|hash| filter.contains(*hash));
     assert!(single.eq(found.iter().copied()), "batch and single differ");
     found.into_iter().filter(|found| *found).count()
 }
@@ -53,7 +53,7 @@ fn never_a_false_no_for_any_owner() {
                 assert_eq!(bytes[1..], std::fs::read(&path).unwrap());
                 let view = Open::new().view(&bytes[1..]).unwrap();
                 assert_eq!(count(&view, &keys), keys.len());
-                let text = Open::new().decode_base64(&filter.to_base64()).unwrap();
+                let text = Open::new().from_base64(&filter.to_base64()).unwrap();
                 assert_eq!(count(&text, &keys), keys.len());
             }
         }
@@ -127,7 +127,7 @@ fn every_hasher_and_typed_builder() {
         let ribbon = Ribbon::build(words, 1e-6, hasher).unwrap();
         let cascade = Cascade::build(words, ["plum"], 1e-6, hasher).unwrap();
         for bytes in [fuse.to_bytes(), ribbon.to_bytes(), cascade.to_bytes()] {
-            let filter = Open::new().key(key).decode(&bytes).unwrap();
+            let filter = Open::new().key(key).from_bytes(&bytes).unwrap();
             assert!(words.iter().all(|word| filter.contains(word)));
             assert!(!filter.contains("plum"));
             assert_eq!(filter.keys(), KeyCount::Counted(3));
@@ -317,7 +317,7 @@ fn corrupt_shapes_never_panic() {
                     let mut bytes = sound.clone();
                     bytes[byte] ^= flip;
                     reseal(&mut bytes);
-                    if let Ok(filter) = Open::new().decode(&bytes) {
+                    if let Ok(filter) = Open::new().from_bytes(&bytes) {
                         count(&filter, &asked);
                     }
                 }

@@ -232,11 +232,11 @@ fn measure(plan: &Plan, keys: Keys, filled: u64, filters: u64, trials: u64) -> S
         let first = seed << 40;
         let mut ask = Asker::new(keys, hasher);
         ask.each_block(first..first + filled, |hashes, flags| {
-            filter.insert_hashes(hashes, flags).unwrap();
+            filter.insert_many(hashes, flags).unwrap();
         });
         let trials = trials / filters;
         ask.each_block(first + filled..first + filled + trials, |hashes, found| {
-            filter.contains_hashes(hashes, found);
+            filter.contains_many(hashes, found);
             hits += found.iter().filter(|found| **found).count();
         });
         let rate = exact_rate(&filter);

@@ -131,8 +131,8 @@ fn run(kind: &str, renewal: Renewal, generations: u32, events: u64, restart: u64
         }
         let expected = oracle.expected(key, at);
         let new = match i % 2 {
-            0 => window.insert_hash_mut_at(hash, moment),
-            _ => window.insert_hash_at(hash, moment),
+            0 => window.insert_mut(hash, moment),
+            _ => window.insert(hash, moment),
         };
         if remembered {
             match expected {
@@ -150,7 +150,7 @@ fn run(kind: &str, renewal: Renewal, generations: u32, events: u64, restart: u64
             if !new && expected == Expected::New && renewal == Renewal::Within {
                 oracle.added.remove(&key);
             }
-            assert!(window.contains_hash_at(hash, moment));
+            assert!(window.contains(hash, moment));
         } else {
             assert!(new, "too old is told new");
         }
@@ -245,8 +245,8 @@ fn the_events_that_every_host_knows() {
         let options = WindowOptions::new(Span::Time(Duration::from_secs(3_600))).renewal(renewal);
         let window = Window::with_options(&options, 1_000, 1e-9, Hasher::default()).unwrap();
         windows::replay(meaning, |event| match event.is_asked {
-            true => window.contains_at(&event.key, event.at),
-            false => window.insert_at(&event.key, event.at),
+            true => window.contains(&event.key, event.at),
+            false => window.insert(&event.key, event.at),
         });
     }
 }
@@ -276,7 +276,7 @@ fn the_rate_is_the_one_promised_at_full_load() {
                     .map(|i| Hash::from(generation * each + i))
                     .collect();
                 let at = Moment::default() + step * generation as u32;
-                window.insert_hashes_at(&hashes, at, &mut vec![false; hashes.len()]);
+                window.insert_many_mut(&hashes, at, &mut vec![false; hashes.len()]);
             }
             // A key that is late by a generation is asked of the most.
             let late = Moment::default() + step * generations;
@@ -286,7 +286,7 @@ fn the_rate_is_the_one_promised_at_full_load() {
                 let hashes: Vec<Hash> = (start..start + found.len() as u64)
                     .map(|i| Hash::from((1 << 40) + i))
                     .collect();
-                window.contains_hashes_at(&hashes, late, &mut found);
+                window.contains_many(&hashes, late, &mut found);
                 wrong += found.iter().filter(|found| **found).count();
             }
             let measured = wrong as f64 / trials as f64;
@@ -320,9 +320,9 @@ fn the_last_keys_are_remembered_and_no_more() {
             let band = last.div_ceil(generations.into());
             let kept = last;
             for i in 0..5 * kept + 10 {
-                assert!(window.insert_hash_mut_at(Hash::from(i), Moment::default()));
+                assert!(window.insert_mut(Hash::from(i), Moment::default()));
                 if i >= kept && i % 7 == 0 {
-                    let contains = |key| window.contains_hash(Hash::from(key));
+                    let contains = |key| window.contains(Hash::from(key), Moment::default());
                     assert!(contains(i - kept + 1), "{last} {generations}: {i}");
                     // Few keys are a generation each, and forgotten one by one.
                     let most = last.div_ceil(band) * band + band;
@@ -399,7 +399,7 @@ fn nothing_was_added_before_the_first_moment() {
         let options = WindowOptions::new(Span::Time(Duration::from_secs(80))).renewal(renewal);
         let window = Window::with_options(&options, 1_000, 1e-6, Hasher::default()).unwrap();
         for (key, at) in events {
-            window.insert_at(key, seconds(*at));
+            window.insert(key, seconds(*at));
         }
         window
     };
@@ -424,7 +424,7 @@ fn nothing_was_added_before_the_first_moment() {
     }
     // Of a generation whose number looks like no word at all it is not known.
     let early = window(quiet, &[]);
-    early.insert_at("a", Moment::from_secs(25));
+    early.insert("a", Moment::from_secs(25));
     assert_eq!(early.first(), Some(Moment::from_secs(0)));
     // The union has seen what either has.
     for (one, other) in [(105, 150), (150, 105)] {
@@ -444,21 +444,17 @@ fn an_answer_and_its_explanation_are_the_same() {
         for now in 0..400 {
             let hashes = [(); 20].map(|()| Hash::from(random.below(2_000)));
             let at = Moment::from_secs(now - random.below(30) as i64);
-            window.insert_hashes_at(&hashes, at, &mut [false; 20]);
+            window.insert_many_mut(&hashes, at, &mut [false; 20]);
             let at = Moment::from_secs(now - 200 + random.below(400) as i64);
             for key in 0..50 {
                 let hash = Hash::from(key * 40);
                 let explained = window.explain_at(hash, at).is_maybe();
-                assert_eq!(
-                    window.contains_hash_at(hash, at),
-                    explained,
-                    "{key} at {at}"
-                );
+                assert_eq!(window.contains(hash, at), explained, "{key} at {at}");
             }
         }
         assert!(window.shape().table_count() > 1);
         // No question takes long, whatever it is about.
-        assert!(!window.contains_at("absent", Moment::MIN) || window.rate_now() > 0.0);
+        assert!(!window.contains("absent", Moment::MIN) || window.rate_now() > 0.0);
     }
 }
 
@@ -478,8 +474,10 @@ fn the_last_keys_are_as_many_as_the_generations_say() {
         let hashes: Vec<Hash> = (0..400).map(Hash::from).collect();
         let (mut fewest, mut seen) = (u64::MAX, 0);
         for (added, hash) in (1..).zip(&hashes) {
-            window.insert_hash_mut_at(*hash, Moment::default());
-            let known = hashes.iter().filter(|hash| window.contains_hash(**hash));
+            window.insert_mut(*hash, Moment::default());
+            let known = hashes
+                .iter()
+                .filter(|hash| window.contains(**hash, Moment::default()));
             let known = known.count() as u64;
             if added > 200 {
                 (fewest, seen) = (fewest.min(known), seen.max(known));

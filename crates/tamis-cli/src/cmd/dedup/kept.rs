@@ -52,7 +52,7 @@ impl Kept {
             if room == 0 {
                 // What it has is told without adding.
                 let rest = &mut new[at..];
-                self.filter.contains_hashes(&hashes[at..], rest);
+                self.filter.contains_many(&hashes[at..], rest);
                 let had = rest.iter().take_while(|has| **has).count();
                 rest[..had].fill(false);
                 at += had;
@@ -100,13 +100,13 @@ fn insert_once(filter: &mut AnyFilter, hashes: &[Hash], new: &mut [bool]) -> Res
     match filter {
         AnyFilter::Counting(_) | AnyFilter::Cuckoo(_) => {
             for (hash, new) in hashes.iter().zip(new) {
-                *new = !filter.contains_hash(*hash);
+                *new = !filter.contains(*hash);
                 if *new {
-                    filter.insert_hash(*hash)?;
+                    filter.insert(*hash)?;
                 }
             }
             Ok(())
         }
-        _ => filter.insert_hashes(hashes, new),
+        _ => filter.insert_many(hashes, new),
     }
 }

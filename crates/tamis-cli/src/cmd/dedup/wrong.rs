@@ -170,11 +170,11 @@ mod tests {
             rest = more;
             let mut new = vec![false; hashes.len()];
             match adding {
-                Adding::AtOnce => filter.insert_hashes(hashes, &mut new),
+                Adding::AtOnce => filter.insert_many(hashes, &mut new),
                 Adding::Afterwards => {
-                    filter.contains_hashes(hashes, &mut new);
+                    filter.contains_many(hashes, &mut new);
                     new.iter_mut().for_each(|new| *new = !*new);
-                    filter.insert_hashes(hashes, &mut vec![false; hashes.len()]);
+                    filter.insert_many(hashes, &mut vec![false; hashes.len()]);
                 }
             }
             dropped += hashes.len() as u64 - count(&new);

@@ -3,11 +3,11 @@
 use super::{AnyFilter, both, each, on, only_with_counts};
 use crate::error::Error;
 use crate::filter::window::Window;
-use crate::hash::Hash;
+use crate::key::Key;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::moment::Moment;
-use crate::raw::window::At;
+use crate::raw::window::When;
 use crate::store::body::Body;
 
 impl AnyFilter {
@@ -23,6 +23,7 @@ impl AnyFilter {
     /// assert!(seen.set_rule(KeyRule::EXACT).is_err());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn set_rule(&mut self, rule: KeyRule) -> Result<(), Error> {
         let is_shared = each!(self, f => f.is_shared());
         if rule != *self.hasher().rule() && (is_shared || self.counted() != Some(0)) {
@@ -48,19 +49,13 @@ impl AnyFilter {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.insert_hash(self.hasher().hash(key.as_ref()))
-    }
-
-    /// [`insert`](Self::insert) for a key that is already hashed.
-    #[inline]
-    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
         on!(self,
-            [Blocked, Bloom, Counting] f => Ok(f.insert_hash_mut(hash)),
-            [Cuckoo, Growing] f => f.insert_hash(hash),
+            [Blocked, Bloom, Counting] f => Ok(f.insert_mut(key)),
+            [Cuckoo, Growing] f => f.insert(key),
             [Window] f => {
                 let at = without_time(f)?;
-                Ok(f.insert_hash_mut_at(hash, at))
+                Ok(f.insert_mut(key, at))
             },
             else other => Err(Error::finished(other.kind(), "added to"))
         )
@@ -81,89 +76,50 @@ impl AnyFilter {
     /// assert_eq!(new, [true, true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_many<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        new: &mut [bool],
-    ) -> Result<(), Error> {
+    pub fn insert_many<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         on!(self,
             [Bloom, Blocked, Counting] f => {
-                f.insert_many(keys, new);
+                f.insert_many_mut(keys, new);
                 Ok(())
             },
             [Cuckoo, Growing] f => f.insert_many(keys, new),
             [Window] f => {
                 let at = without_time(f)?;
-                f.insert_many_at(keys, at, new);
+                f.insert_many_mut(keys, at, new);
                 Ok(())
             },
             else other => Err(Error::finished(other.kind(), "added to"))
         )
     }
 
-    /// [`insert_many`](Self::insert_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, Cuckoo};
-    /// let mut seen = AnyFilter::from(Cuckoo::new(1_000, 0.01)?);
-    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.insert_many(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
+    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each ([`When`]), which makes a
+    /// difference to a [`Window`] only.
     ///
     /// # Panics
-    /// If `new` is not as long as `hashes`.
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        on!(self,
-            [Bloom, Blocked, Counting] f => {
-                f.insert_hashes(hashes, new);
-                Ok(())
-            },
-            [Cuckoo, Growing] f => f.insert_hashes(hashes, new),
-            [Window] f => {
-                let at = without_time(f)?;
-                f.insert_hashes_at(hashes, at, new);
-                Ok(())
-            },
-            else other => Err(Error::finished(other.kind(), "added to"))
-        )
-    }
-
-    /// [`insert_hashes`](Self::insert_hashes) at a moment, one for all or one for each ([`At`]), which only
-    /// a [`Window`] heeds.
-    ///
-    /// # Panics
-    /// If `new`, or the moments, are not as many as the hashes.
+    /// If `new`, or the moments, are not as many as the keys.
     ///
     /// ```
     /// use std::time::Duration;
     /// use tamis::{AnyFilter, Moment, Window};
     /// let mut seen = AnyFilter::from(Window::within(Duration::from_secs(60), 1_000, 0.01)?);
-    /// let (hash, mut new) = (seen.hasher().hash(b"key"), [false]);
-    /// seen.insert_hashes_at(&[hash], Moment::from_secs(0), &mut new)?;
-    /// assert!(seen.contains_hash_at(hash, Moment::from_secs(60)));
-    /// assert!(!seen.contains_hash_at(hash, Moment::from_secs(70)));
+    /// seen.insert_many_at(&["key"], Moment::from_secs(0), &mut [false])?;
+    /// assert!(seen.contains_at("key", Moment::from_secs(60)));
+    /// assert!(!seen.contains_at("key", Moment::from_secs(70)));
     /// assert!(seen.insert("key").is_err()); // when?
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_hashes_at(
+    pub fn insert_many_at<'t, K: Key>(
         &mut self,
-        hashes: &[Hash],
-        at: impl At,
+        keys: &[K],
+        at: impl Into<When<'t>>,
         new: &mut [bool],
     ) -> Result<(), Error> {
         match self {
             Self::Window(window) => {
-                window.insert_hashes_at(hashes, at, new);
+                window.insert_many_mut(keys, at, new);
                 Ok(())
             }
-            other => other.insert_hashes(hashes, new),
+            other => other.insert_many(keys, new),
         }
     }
 
@@ -182,21 +138,20 @@ impl AnyFilter {
     /// assert!(!online.contains("ada"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let mut removed = [false];
-        let hash = self.hasher().hash(key.as_ref());
-        self.remove_hashes(&[hash], &mut removed)?;
-        Ok(removed[0])
+    pub fn remove(&mut self, key: impl Key) -> Result<bool, Error> {
+        on!(self,
+            [Counting, Cuckoo] f => Ok(f.remove(key)),
+            else other => Err(only_with_counts(other.kind(), "removed from"))
+        )
     }
 
-    /// [`remove`](Self::remove) for many keys that are already hashed;
-    /// `removed[i]` answers for `hashes[i]`.
+    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for `keys[i]`.
     ///
     /// # Panics
-    /// If `removed` is not as long as `hashes`.
-    pub fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
+    /// If `removed` is not as long as `keys`.
+    pub fn remove_many<K: Key>(&mut self, keys: &[K], removed: &mut [bool]) -> Result<(), Error> {
         on!(self,
-            [Counting, Cuckoo] f => f.remove_hashes(hashes, removed),
+            [Counting, Cuckoo] f => f.remove_many(keys, removed),
             else other => return Err(only_with_counts(other.kind(), "removed from"))
         );
         Ok(())

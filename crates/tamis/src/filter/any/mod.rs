@@ -10,15 +10,15 @@ use crate::filter::keys::KeyCount;
 use crate::filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 use crate::filter::shell::Filter;
 use crate::filter::window::Window;
-use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::Key;
 use crate::kind::Kind;
 use crate::moment::Moment;
 use crate::plan::Plan;
 use crate::raw::explain::Explanation;
 use crate::raw::header::{Header, KEYS_UNKNOWN};
 use crate::raw::shape::Shape;
-use crate::raw::window::At;
+use crate::raw::window::When;
 use crate::raw::word::Word;
 use crate::store::body::{Body, Bytes};
 
@@ -135,6 +135,7 @@ impl<B: Body> AnyFilter<B> {
     /// The header of this filter's file, except for the body's checksum. Costs
     /// nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
+    #[doc(hidden)]
     pub fn header(&self) -> Header {
         each!(self, f => f.header())
     }
@@ -177,6 +178,7 @@ impl<B: Body> AnyFilter<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn is_same<C: Body>(&self, other: &AnyFilter<C>) -> bool {
         let (ours, theirs) = (self.all_words(), other.all_words());
         let theirs = theirs.into_iter().flatten().map(Word::get);
@@ -199,6 +201,7 @@ impl<B: Body> AnyFilter<B> {
     /// assert!(!a.is_subset_of(&b)? && b.is_subset_of(&a)?);
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn is_subset_of<C: Body>(&self, other: &AnyFilter<C>) -> Result<bool, Error> {
         if let (Self::Counting(a), AnyFilter::Counting(b)) = (self, other) {
             a.check_like(b)?;
@@ -230,6 +233,7 @@ impl<B: Body> AnyFilter<B> {
 
     /// The geometry.
     #[must_use]
+    #[doc(hidden)]
     pub fn shape(&self) -> Shape {
         each!(self, f => (*f.shape()).into())
     }
@@ -245,90 +249,74 @@ impl<B: Body> AnyFilter<B> {
     /// ```
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        each!(self, f => f.contains(key))
+    pub fn contains(&self, key: impl Key) -> bool {
+        on!(self,
+            [Bloom, Blocked, Counting, Cuckoo, Fuse, Ribbon, Cascade, Window] f => f.holds(&key),
+            [Growing] f => f.contains(key),
+        )
     }
 
-    /// Asks a key that is already hashed; see [`Filter::contains_hash`].
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: Hash) -> bool {
-        each!(self, f => f.contains_hash(hash))
-    }
-
-    /// Why the filter answers as it does for the key that has this hash: what it looks at, and what
-    /// it finds there. The verdict is that of [`contains_hash`](Self::contains_hash).
+    /// Why the filter answers as it does for a key: what it looks at, and what
+    /// it finds there. The verdict is that of [`contains`](Self::contains).
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
     /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
     /// seen.insert("apple")?;
-    /// assert!(seen.explain(seen.hasher().hash(b"apple")).is_maybe());
-    /// assert!(!seen.explain(seen.hasher().hash(b"pear")).is_maybe());
+    /// assert!(seen.explain("apple").is_maybe());
+    /// assert!(!seen.explain("pear").is_maybe());
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     #[must_use]
-    pub fn explain(&self, hash: Hash) -> Explanation {
-        each!(self, f => f.explain(hash))
+    pub fn explain(&self, key: impl Key) -> Explanation {
+        each!(self, f => f.explain(key))
     }
 
-    /// [`explain`](Self::explain) at a moment, which only a [`Window`] heeds.
+    /// [`explain`](Self::explain) at a moment, which makes a difference to a [`Window`] only.
+    #[doc(hidden)]
     #[must_use]
-    pub fn explain_at(&self, hash: Hash, at: Moment) -> Explanation {
+    pub fn explain_at(&self, key: impl Key, at: Moment) -> Explanation {
         match self {
-            Self::Window(window) => window.explain_at(hash, at),
-            other => other.explain(hash),
+            Self::Window(window) => window.explain_at(key, at),
+            other => other.explain(key),
         }
     }
 
     /// Asks many keys; see [`Filter::contains_many`].
     ///
     /// # Panics
-    /// If `out` is not as long as `keys`.
-    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
-        each!(self, f => f.contains_many(keys, out))
+    /// If `found` is not as long as `keys`.
+    pub fn contains_many<K: Key>(&self, keys: &[K], found: &mut [bool]) {
+        on!(self,
+            [Bloom, Blocked, Counting, Cuckoo, Fuse, Ribbon, Cascade, Window] f => f.holds_many(keys, found),
+            [Growing] f => f.contains_many(keys, found),
+        )
     }
 
-    /// [`contains_many`](Self::contains_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::{AnyFilter, Blocked};
-    /// let mut seen = AnyFilter::from(Blocked::new(1_000, 0.01)?);
-    /// seen.insert("b")?;
-    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
+    /// [`contains`](Self::contains) at a moment, which makes a difference to a [`Window`] only.
     #[must_use]
-    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
-        each!(self, f => f.contains_all(keys))
-    }
-
-    /// Asks many hashed keys; see [`Filter::contains_hashes`].
-    ///
-    /// # Panics
-    /// If `out` is not as long as `hashes`.
-    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
-        each!(self, f => f.contains_hashes(hashes, out))
-    }
-
-    /// [`contains_hash`](Self::contains_hash) at a moment, which only a [`Window`] heeds.
-    #[must_use]
-    pub fn contains_hash_at(&self, hash: Hash, at: Moment) -> bool {
+    pub fn contains_at(&self, key: impl Key, at: Moment) -> bool {
         match self {
-            Self::Window(window) => window.contains_hash_at(hash, at),
-            other => other.contains_hash(hash),
+            Self::Window(window) => window.contains(key, at),
+            other => other.contains(key),
         }
     }
 
-    /// [`contains_hashes`](Self::contains_hashes) at a moment, one for all or one for each ([`At`]),
-    /// which only a [`Window`] heeds.
+    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for each ([`When`]),
+    /// which makes a difference to a [`Window`] only.
     ///
     /// # Panics
-    /// If `out`, or the moments, are not as many as the hashes.
-    pub fn contains_hashes_at(&self, hashes: &[Hash], at: impl At, out: &mut [bool]) {
+    /// If `found`, or the moments, are not as many as the keys.
+    pub fn contains_many_at<'t, K: Key>(
+        &self,
+        keys: &[K],
+        at: impl Into<When<'t>>,
+        found: &mut [bool],
+    ) {
         match self {
-            Self::Window(window) => window.contains_hashes_at(hashes, at, out),
-            other => other.contains_hashes(hashes, out),
+            Self::Window(window) => window.contains_many(keys, at, found),
+            other => other.contains_many(keys, found),
         }
     }
 
@@ -345,21 +333,23 @@ impl<B: Body> AnyFilter<B> {
     /// assert_eq!(seen.count("apple")?, 2);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
-        let mut count = [0];
-        self.count_hashes(&[self.hasher().hash(key.as_ref())], &mut count)?;
-        Ok(count[0])
+    pub fn count(&self, key: impl Key) -> Result<u64, Error> {
+        on!(self,
+            [Counting, Cuckoo] f => Ok(f.count(key)),
+            else other => Err(only_with_counts(other.kind(), "asked how often a key was added"))
+        )
     }
 
-    /// [`count`](Self::count) for many keys that are already hashed.
+    /// [`count`](Self::count) for many keys; `counts[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `counts` is not as long as `hashes`.
-    pub fn count_hashes(&self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
-        assert_eq!(hashes.len(), counts.len(), "one answer for each key");
-        let each = hashes.iter().zip(counts);
+    /// If `counts` is not as long as `keys`.
+    pub fn count_many<K: Key>(&self, keys: &[K], counts: &mut [u64]) -> Result<(), Error> {
+        assert_eq!(keys.len(), counts.len(), "one answer for each key");
+        let hasher = self.hasher();
+        let each = keys.iter().map(|key| key.key_hash(hasher)).zip(counts);
         on!(self,
-            [Counting, Cuckoo] f => each.for_each(|(hash, count)| *count = f.count_hash(*hash)),
+            [Counting, Cuckoo] f => each.for_each(|(hash, count)| *count = f.count(hash)),
             else other => return Err(only_with_counts(other.kind(), "asked how often a key was added"))
         );
         Ok(())
@@ -414,6 +404,7 @@ impl<B: Body> AnyFilter<B> {
 
     /// The expected number of keys that wrongly got "not new"; see [`Filter::expected_wrong`].
     #[must_use]
+    #[doc(hidden)]
     pub fn expected_wrong(&self) -> f64 {
         each!(self, f => f.expected_wrong())
     }
@@ -443,6 +434,7 @@ impl<B: Body> AnyFilter<B> {
 
     /// The estimated number of distinct keys; see [`Filter::estimated_keys`].
     #[must_use]
+    #[doc(hidden)]
     pub fn estimated_keys(&self) -> u64 {
         each!(self, f => f.estimated_keys())
     }
@@ -463,6 +455,7 @@ impl<B: Body> AnyFilter<B> {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[must_use]
+    #[doc(hidden)]
     pub fn undercounted(&self) -> Option<u64> {
         let keys = self.counted().filter(|keys| *keys > 0)?;
         // Others count what they store.

@@ -3,6 +3,7 @@
 use super::Growing;
 use crate::filter::keys::in_blocks;
 use crate::hash::Hash;
+use crate::key::Key;
 use crate::raw::explain::{Explanation, Joined};
 use crate::raw::layers::Layer;
 use crate::raw::layout::{BLOCK, Layout};
@@ -27,21 +28,17 @@ impl<B: Body> Growing<B> {
     /// ```
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
-        self.contains_hash(self.hasher.hash(key.as_ref()))
-    }
-
-    /// [`contains`](Self::contains) for a key that is already hashed.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: Hash) -> bool {
+    pub fn contains(&self, key: impl Key) -> bool {
+        let hash = key.key_hash(&self.hasher);
         self.layers.iter().rev().any(|layer| self.has(layer, hash))
     }
 
-    /// What a look-up of the key that has this hash finds in each layer; see
+    /// The steps of a look-up of the key in each layer; see
     /// [`AnyFilter::explain`](crate::AnyFilter::explain).
+    #[doc(hidden)]
     #[must_use]
-    pub fn explain(&self, hash: Hash) -> Explanation {
+    pub fn explain(&self, key: impl Key) -> Explanation {
+        let hash = key.key_hash(&self.hasher);
         let looks = |layer: &Layer| layer.shape.explain(self.words(layer), hash).looks;
         Explanation {
             joined: Joined::Layers,
@@ -49,10 +46,10 @@ impl<B: Body> Growing<B> {
         }
     }
 
-    /// Asks many keys; `out[i]` answers for `keys[i]`.
+    /// Asks many keys; `found[i]` answers for `keys[i]`.
     ///
     /// # Panics
-    /// If `out` is not as long as `keys`.
+    /// If `found` is not as long as `keys`.
     ///
     /// ```
     /// use tamis::Growing;
@@ -63,39 +60,12 @@ impl<B: Body> Growing<B> {
     /// assert_eq!(found, [false, true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
+    pub fn contains_many<K: Key>(&self, keys: &[K], found: &mut [bool]) {
         let mut block = [Hash::default(); BLOCK];
-        let Ok(()) = in_blocks(self.hasher, keys, out, &mut block, |hashes, out| {
-            self.ask(&self.layers, hashes, out);
+        let Ok(()) = in_blocks(self.hasher, keys, found, &mut block, |hashes, found| {
+            self.ask(&self.layers, hashes, found);
             Ok::<(), Infallible>(())
         });
-    }
-
-    /// [`contains_many`](Self::contains_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::Growing;
-    /// let mut seen = Growing::new(1_000, 0.001)?;
-    /// seen.insert("b")?;
-    /// assert_eq!(seen.contains_all(&["a", "b", "c"]), [false, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    #[must_use]
-    pub fn contains_all<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<bool> {
-        let mut out = vec![false; keys.len()];
-        self.contains_many(keys, &mut out);
-        out
-    }
-
-    /// [`contains_many`](Self::contains_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `out` is not as long as `hashes`.
-    pub fn contains_hashes(&self, hashes: &[Hash], out: &mut [bool]) {
-        assert_eq!(hashes.len(), out.len(), "one answer for each key");
-        for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-            self.ask(&self.layers, hashes, out);
-        }
     }
 
     /// Asks the layers that take no more keys; whether there are any.

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::filter::keys::{KeyCount, in_blocks};
 use crate::hash::Hash;
 use crate::hasher::Hasher;
+use crate::key::Key;
 use crate::key_rule::KeyRule;
 use crate::kind::Kind;
 use crate::plan::growing::{Expansion, LARGE_STEPS, Schedule, first_capacity, reserved};
@@ -132,6 +133,7 @@ impl Growing {
     /// assert!(fixed.insert("b").is_err()); // full
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn reserve(
         keys: u64,
         rate: f64,
@@ -155,12 +157,14 @@ impl Growing {
 
     /// How it grows.
     #[must_use]
+    #[doc(hidden)]
     pub const fn expansion(&self) -> Expansion {
         self.expansion
     }
 
     /// Sets how it grows. A file does not record this: after opening, a filter
     /// grows like [`Expansion::Auto`].
+    #[doc(hidden)]
     pub const fn set_expansion(&mut self, expansion: Expansion) {
         self.expansion = expansion;
     }
@@ -235,13 +239,8 @@ impl Growing {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[inline]
-    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        self.insert_hash(self.hasher.hash(key.as_ref()))
-    }
-
-    /// [`insert`](Self::insert) for a key that is already hashed.
-    pub fn insert_hash(&mut self, hash: Hash) -> Result<bool, Error> {
-        self.add(hash)
+    pub fn insert(&mut self, key: impl Key) -> Result<bool, Error> {
+        self.add(key.key_hash(&self.hasher))
     }
 
     /// Adds many keys; `new[i]` is the answer for `keys[i]`. Much faster than a
@@ -259,52 +258,26 @@ impl Growing {
     /// assert_eq!(new, [true, true, false]);
     /// # Ok::<(), tamis::Error>(())
     /// ```
-    pub fn insert_many<K: AsRef<[u8]>>(
-        &mut self,
-        keys: &[K],
-        new: &mut [bool],
-    ) -> Result<(), Error> {
+    pub fn insert_many<K: Key>(&mut self, keys: &[K], new: &mut [bool]) -> Result<(), Error> {
         new.fill(false);
+        if let Some(hashes) = K::batch(keys).hashes()
+            && self.layers.len() == 1
+            && hashes.len() as u64 <= self.room()
+        {
+            // No other layer to ask, and room for all, so all at once.
+            assert_eq!(keys.len(), new.len(), "one answer for each key");
+            self.fill(hashes, new);
+            return Ok(());
+        }
         let mut block = [Hash::default(); BLOCK];
         in_blocks(self.hasher, keys, new, &mut block, |hashes, new| {
             self.insert_block(hashes, new)
         })
     }
 
-    /// [`insert_many`](Self::insert_many) that returns the answers.
-    ///
-    /// ```
-    /// use tamis::Growing;
-    /// let mut seen = Growing::new(1_000, 0.001)?;
-    /// assert_eq!(seen.insert_all(&["a", "b", "a"])?, [true, true, false]);
-    /// # Ok::<(), tamis::Error>(())
-    /// ```
-    pub fn insert_all<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<Vec<bool>, Error> {
-        let mut new = vec![false; keys.len()];
-        self.insert_many(keys, &mut new)?;
-        Ok(new)
-    }
-
-    /// [`insert_many`](Self::insert_many) for keys that are already hashed.
-    ///
-    /// # Panics
-    /// If `new` is not as long as `hashes`.
-    pub fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        assert_eq!(hashes.len(), new.len(), "one answer for each key");
-        new.fill(false);
-        if self.layers.len() == 1 && hashes.len() as u64 <= self.room() {
-            // No other layer to ask, and room for all, so all at once.
-            self.fill(hashes, new);
-            return Ok(());
-        }
-        for (hashes, new) in hashes.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
-            self.insert_block(hashes, new)?;
-        }
-        Ok(())
-    }
-
     /// The bytes that it will grow by when it is full; 0 if it can't grow.
     #[must_use]
+    #[doc(hidden)]
     pub fn growth_bytes(&self) -> u64 {
         let bytes = |next: GrowingLayer| (next.shape.lines() + 1) * 64;
         self.next_layer().map_or(0, bytes)
@@ -354,7 +327,7 @@ impl Growing {
 /// Adding, next to other processes that read the file.
 impl<B: Growable> Growing<B> {
     fn add(&mut self, hash: Hash) -> Result<bool, Error> {
-        if self.contains_hash(hash) {
+        if self.contains(hash) {
             return Ok(false);
         }
         self.make_room()?;
@@ -535,6 +508,7 @@ impl<B: Body> Growing<B> {
     /// The header of this filter's file, except for the body's checksum. Costs
     /// nothing; see [`sealed_header`](Self::sealed_header).
     #[must_use]
+    #[doc(hidden)]
     pub fn header(&self) -> Header {
         Header {
             shape: self.shape.into(),
@@ -586,6 +560,7 @@ impl<B: Body> Growing<B> {
 
     /// The geometry, so far.
     #[must_use]
+    #[doc(hidden)]
     pub const fn shape(&self) -> &GrowingShape {
         &self.shape
     }
@@ -612,6 +587,7 @@ impl<B: Body> Growing<B> {
     /// The expected number of distinct keys that wrongly got "not new" when they
     /// were added; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
     #[must_use]
+    #[doc(hidden)]
     pub fn expected_wrong(&self) -> f64 {
         let (mut wrong, mut older_rates) = (0.0, 0.0);
         for layer in &self.layers {
@@ -633,6 +609,7 @@ impl<B: Body> Growing<B> {
 
     /// The number of distinct keys, estimated from how full the layers are.
     #[must_use]
+    #[doc(hidden)]
     pub fn estimated_keys(&self) -> u64 {
         let keys = self.layers.iter().map(|l| l.shape.keys_now(self.words(l)));
         keys.sum::<f64>().round() as u64
@@ -646,6 +623,7 @@ impl<B: Body> Growing<B> {
 
     /// The number of keys until it grows, or is full.
     #[must_use]
+    #[doc(hidden)]
     pub fn room(&self) -> u64 {
         let newest = self.newest();
         newest.capacity.saturating_sub(newest.keys)

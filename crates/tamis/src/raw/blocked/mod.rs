@@ -27,7 +27,7 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::raw::explain::{Explanation, Look, all_of, bit};
 use crate::raw::isa::{Batch, Isa, Level, prefetch};
-use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed};
+use crate::raw::layout::{BLOCK, BitLayout, Creatable, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::{SharedWord, Word};
 use scalar::Line;
 
@@ -279,10 +279,17 @@ impl BlockedShape {
 
 impl Sealed for BlockedShape {}
 
+impl Timeless for BlockedShape {}
+
 impl Creatable for BlockedShape {}
 
 impl Layout for BlockedShape {
     const KIND: Kind = Kind::Blocked;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        BlockedShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         let (ours, theirs) = (self.hashes_per_line(), other.hashes_per_line());

@@ -12,7 +12,7 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::raw::explain::{Cell, Explanation, Look, all_of, bit};
 use crate::raw::isa::prefetch;
-use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::{SharedWord, Word};
 
 #[inline]
@@ -22,10 +22,17 @@ const fn place(position: u64) -> (usize, u64) {
 
 impl Sealed for BloomShape {}
 
+impl Timeless for BloomShape {}
+
 impl Creatable for BloomShape {}
 
 impl Layout for BloomShape {
     const KIND: Kind = Kind::Bloom;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        BloomShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("bits", self.bits(), other.bits())

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::hash::{Hash, mix};
 use crate::kind::Kind;
 use crate::raw::explain::{Explanation, Joined};
-use crate::raw::layout::{BLOCK, Difference, Layout, Sealed};
+use crate::raw::layout::{BLOCK, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 use shape::HEAD_WORDS;
 
@@ -46,8 +46,15 @@ pub(crate) const fn second_hash(hash: Hash) -> Hash {
 
 impl Sealed for CascadeShape {}
 
+impl Timeless for CascadeShape {}
+
 impl Layout for CascadeShape {
     const KIND: Kind = Kind::Cascade;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        CascadeShape::body_len(self)
+    }
 
     fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
         self.with_levels_of(words)

@@ -24,7 +24,7 @@ use crate::kind::Kind;
 use crate::raw::blocked::{LINE_BITS, LINE_WORDS};
 use crate::raw::explain::{Explanation, Look, all_of};
 use crate::raw::isa::prefetch;
-use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed};
+use crate::raw::layout::{BitLayout, Creatable, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::{SharedWord, Word};
 use shape::COUNTER_BITS;
 use std::sync::atomic::AtomicU64;
@@ -151,10 +151,17 @@ fn zip_counters(a: u64, b: u64, combine: impl Fn(u64, u64) -> u64) -> u64 {
 
 impl Sealed for CountingShape {}
 
+impl Timeless for CountingShape {}
+
 impl Creatable for CountingShape {}
 
 impl Layout for CountingShape {
     const KIND: Kind = Kind::Counting;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        CountingShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         self.bits().difference(&other.bits())

@@ -5,7 +5,7 @@ use crate::hash::{Hash, mix, reduce};
 use crate::kind::Kind;
 use crate::raw::explain::{Explanation, Look, Slot};
 use crate::raw::isa;
-use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
+use crate::raw::layout::{Creatable, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 
 /// Entries displaced before an insert is refused: enough to fill beyond 95 %,
@@ -481,10 +481,17 @@ impl CuckooShape {
 
 impl Sealed for CuckooShape {}
 
+impl Timeless for CuckooShape {}
+
 impl Creatable for CuckooShape {}
 
 impl Layout for CuckooShape {
     const KIND: Kind = Kind::Cuckoo;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        CuckooShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("slots", self.slots, other.slots)

@@ -34,7 +34,7 @@ fn is_blank(table: &Cuckoo) -> bool {
 /// Inserts a key that must be refused, and the table must not change.
 fn refuse(table: &mut Cuckoo, key: u64) -> Error {
     let before = table.to_bytes();
-    let error = table.insert_hash(hash(key)).unwrap_err();
+    let error = table.insert(hash(key)).unwrap_err();
     assert_eq!(
         table.to_bytes(),
         before,
@@ -94,7 +94,7 @@ fn fills_to_95_percent_and_a_refused_insert_changes_nothing() {
         (4, 16),
     ] {
         let mut table = of_shape(shape(20_011, window, width));
-        let refused = (0..).find(|&key| table.insert_hash(hash(key)).is_err());
+        let refused = (0..).find(|&key| table.insert(hash(key)).is_err());
         let refused = refused.unwrap();
         assert_eq!(table.keys(), KeyCount::Counted(refused));
         assert!(table.load_factor() >= 0.95, "{window} × {width}");
@@ -103,8 +103,8 @@ fn fills_to_95_percent_and_a_refused_insert_changes_nothing() {
             matches!(error, Error::Full { entries, load } if entries == refused && load >= 0.95),
             "{error}"
         );
-        assert!((0..refused).all(|key| table.contains_hash(hash(key))));
-        assert!((0..refused).all(|key| table.remove_hash(hash(key))));
+        assert!((0..refused).all(|key| table.contains(hash(key))));
+        assert!((0..refused).all(|key| table.remove(hash(key))));
         assert!(is_blank(&table) && table.keys() == KeyCount::Counted(0));
     }
 }
@@ -116,12 +116,11 @@ fn kicks_that_go_in_circles_end() {
         // One place, or two that overlap: everybody displaces everybody.
         for slots in [u64::from(window), u64::from(window) + 1] {
             let mut table = of_shape(shape(slots, window, width));
-            let fits =
-                |key: &u64| table.keys().get() < slots && table.insert_hash(hash(*key)).is_ok();
+            let fits = |key: &u64| table.keys().get() < slots && table.insert(hash(*key)).is_ok();
             let keys: Vec<u64> = (0..200).filter(fits).collect();
             assert_eq!(keys.len() as u64, slots);
             refuse(&mut table, 999);
-            assert!(keys.iter().all(|key| table.remove_hash(hash(*key))));
+            assert!(keys.iter().all(|key| table.remove(hash(*key))));
             assert!(is_blank(&table));
         }
     }
@@ -133,7 +132,7 @@ fn a_repeated_key_is_kept_as_often_as_documented() {
     for (window, width) in CuckooShape::all_sorts() {
         let mut table = of_shape(shape(1000, window, width));
         let others: Vec<u64> = (0..100)
-            .filter(|key| table.insert_hash(hash(*key)).is_ok())
+            .filter(|key| table.insert(hash(*key)).is_ok())
             .collect();
         let key = hash(7777);
         let shape = *table.shape();
@@ -141,21 +140,21 @@ fn a_repeated_key_is_kept_as_often_as_documented() {
         // Fewer than the slots of two places, if they overlap.
         let most = shape.window + shape.window.min(place.abs_diff(other));
         assert!(most <= shape.max_copies());
-        let before = table.count_hash(key);
-        while table.insert_hash(key).is_ok() {}
+        let before = table.count(key);
+        while table.insert(key).is_ok() {}
         let error = refuse(&mut table, 7777);
         assert!(matches!(error, Error::TooManyCopies { copies } if copies == most));
-        assert_eq!(table.count_hash(key), most);
+        assert_eq!(table.count(key), most);
         // In a batch, too, whatever comes with it.
         let batch: Vec<Hash> = (0..64)
             .map(|i| if i < 50 { hash(5000 + i) } else { key })
             .collect();
-        let error = table.insert_hashes(&batch, &mut [false; 64]).unwrap_err();
+        let error = table.insert_many(&batch, &mut [false; 64]).unwrap_err();
         assert!(matches!(error, Error::TooManyCopies { .. }), "{error}");
-        assert!(batch[..50].iter().all(|hash| table.contains_hash(*hash)));
-        assert!(others.iter().all(|key| table.contains_hash(hash(*key))));
-        (before..most).for_each(|_| assert!(table.remove_hash(key)));
-        assert_eq!(table.count_hash(key), before);
+        assert!(batch[..50].iter().all(|hash| table.contains(*hash)));
+        assert!(others.iter().all(|key| table.contains(hash(*key))));
+        (before..most).for_each(|_| assert!(table.remove(key)));
+        assert_eq!(table.count(key), before);
     }
 }
 
@@ -166,25 +165,22 @@ fn batches_answer_like_single_keys() {
     let hashes: Vec<Hash> = (0..count).map(|i| hash(i / 1000 * 500 + i % 500)).collect();
     let (mut many, mut one) = (planned(count * 9 / 8, 0.01), planned(count * 9 / 8, 0.01));
     let mut new = vec![false; hashes.len()];
-    many.insert_hashes(&hashes, &mut new).unwrap();
-    let told: Vec<bool> = hashes
-        .iter()
-        .map(|h| one.insert_hash(*h).unwrap())
-        .collect();
+    many.insert_many(&hashes, &mut new).unwrap();
+    let told: Vec<bool> = hashes.iter().map(|h| one.insert(*h).unwrap()).collect();
     assert_eq!(new, told);
     assert_eq!(many.keys(), one.keys());
     let asked: Vec<Hash> = (0..count).map(hash).collect();
     let mut found = vec![false; asked.len()];
-    many.contains_hashes(&asked, &mut found);
+    many.contains_many(&asked, &mut found);
     for (hash, found) in asked.iter().zip(&found) {
         assert_eq!(
-            (one.contains_hash(*hash), many.contains_hash(*hash)),
+            (one.contains(*hash), many.contains(*hash)),
             (*found, *found)
         );
     }
     let (mut from_many, mut from_one) = (vec![false; asked.len()], Vec::new());
-    many.remove_hashes(&asked, &mut from_many);
-    from_one.extend(asked.iter().map(|hash| one.remove_hash(*hash)));
+    many.remove_many(&asked, &mut from_many);
+    from_one.extend(asked.iter().map(|hash| one.remove(*hash)));
     assert_eq!(from_many, from_one);
     assert_eq!(many.keys(), one.keys());
 }
@@ -195,12 +191,12 @@ fn a_batch_that_is_refused_is_in_up_to_the_refused_key() {
     let mut table = planned(20_000, 0.01);
     let hashes: Vec<Hash> = (0..30_000).map(hash).collect();
     let error = table
-        .insert_hashes(&hashes, &mut [false; 30_000])
+        .insert_many(&hashes, &mut [false; 30_000])
         .unwrap_err();
     let taken = table.keys().get();
     assert!(matches!(error, Error::Full { entries, load } if entries == taken && load > 0.95));
     refuse(&mut table, taken);
-    assert!((0..taken).all(|key| table.remove_hash(hash(key))));
+    assert!((0..taken).all(|key| table.remove(hash(key))));
     assert!(is_blank(&table));
 }
 
@@ -217,13 +213,10 @@ fn planned_tables_take_their_keys_and_keep_the_rate() {
         (200_000, 0.001),
     ] {
         let mut table = planned(n, p);
-        assert!(
-            (0..n).all(|key| table.insert_hash(hash(key)).is_ok()),
-            "{n} {p}"
-        );
-        assert!((0..n).all(|key| table.contains_hash(hash(key))));
+        assert!((0..n).all(|key| table.insert(hash(key)).is_ok()), "{n} {p}");
+        assert!((0..n).all(|key| table.contains(hash(key))));
         const ASKED: u64 = 1_000_000;
-        let wrong = (n..n + ASKED).filter(|key| table.contains_hash(hash(*key)));
+        let wrong = (n..n + ASKED).filter(|key| table.contains(hash(*key)));
         let (rate, expected) = (wrong.count() as f64 / ASKED as f64, table.rate_now());
         assert!(expected <= p);
         let error = 4.0 * (expected / ASKED as f64).sqrt() + 0.05 * expected;
@@ -241,14 +234,14 @@ fn planned_tables_take_their_keys_and_keep_the_rate() {
 fn unions_move_entries_and_intersections_keep_common_ones() {
     let filled = |keys: std::ops::Range<u64>| {
         let mut table = planned(10_000, 0.001);
-        keys.for_each(|key| _ = table.insert_hash(hash(key)).unwrap());
+        keys.for_each(|key| _ = table.insert(hash(key)).unwrap());
         table
     };
     let mut union = filled(0..5_000);
     union.union_with(&filled(4_000..9_000)).unwrap();
     assert_eq!(union.keys(), KeyCount::Counted(10_000));
-    assert!((0..9_000).all(|key| union.contains_hash(hash(key))));
-    assert!((4_000..5_000).all(|key| union.count_hash(hash(key)) >= 2));
+    assert!((0..9_000).all(|key| union.contains(hash(key))));
+    assert!((4_000..5_000).all(|key| union.count(hash(key)) >= 2));
     let before = union.to_bytes();
     let error = union.union_with(&filled(10_000..14_000)).unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error}");
@@ -256,11 +249,11 @@ fn unions_move_entries_and_intersections_keep_common_ones() {
 
     let mut common = filled(0..6_000);
     common.intersect_with(&filled(4_000..9_000)).unwrap();
-    assert!((4_000..6_000).all(|key| common.contains_hash(hash(key))));
+    assert!((4_000..6_000).all(|key| common.contains(hash(key))));
     let keys = common.keys().get();
     assert!((2_000..2_020).contains(&keys), "{keys}");
     assert_eq!(keys, common.estimated_keys());
-    assert!((4_000..6_000).all(|key| common.remove_hash(hash(key))));
+    assert!((4_000..6_000).all(|key| common.remove(hash(key))));
 }
 
 #[test]
@@ -286,13 +279,9 @@ fn damaged_tables_and_impossible_shapes_do_not_panic() {
         let mut fresh = table.template().unwrap();
         assert!(fresh.union_with(&table).is_err() || fresh.keys().get() == 50);
         for key in (0..5).map(hash) {
-            let _ = (
-                table.insert_hash(key),
-                table.remove_hash(key),
-                table.count_hash(key),
-            );
+            let _ = (table.insert(key), table.remove(key), table.count(key));
         }
-        let _ = table.insert_hashes(&[hash(1); 100], &mut [false; 100]);
+        let _ = table.insert_many(&[hash(1); 100], &mut [false; 100]);
         table.intersect_with(&fresh).unwrap();
         let _ = (table.rate_now(), table.keys());
     }

@@ -24,7 +24,7 @@ use crate::hash::Hash;
 use crate::kind::Kind;
 use crate::raw::explain::{Cell, Explanation, Look};
 use crate::raw::isa::{self, Batch, Isa};
-use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::layout::{Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 use shape::{KeySlots, SEED_BYTES};
 use std::marker::PhantomData;
@@ -202,8 +202,15 @@ impl<const BYTES: bool, H: Copy + Into<Hash>> Batch for ContainsHashes<'_, BYTES
 
 impl Sealed for FuseShape {}
 
+impl Timeless for FuseShape {}
+
 impl Layout for FuseShape {
     const KIND: Kind = Kind::Fuse;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        FuseShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("fingerprint width", self.width(), other.width())

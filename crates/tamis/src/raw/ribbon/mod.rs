@@ -26,7 +26,7 @@ use crate::hash::{Hash, mix};
 use crate::kind::Kind;
 use crate::raw::explain::{Cell, Explanation, Look};
 use crate::raw::isa;
-use crate::raw::layout::{Difference, Layout, Sealed};
+use crate::raw::layout::{Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 use shape::{BUCKET, BUMP, CODES, LINE_WORDS, RIBBON};
 
@@ -189,6 +189,8 @@ fn prefetch<W>(words: &[W], at: usize) {
 
 impl Sealed for RibbonShape {}
 
+impl Timeless for RibbonShape {}
+
 impl RibbonShape {
     /// What [`contains`](Layout::contains) looks at.
     pub(crate) fn look<W: Word>(&self, words: &[W], hash: Hash) -> Look {
@@ -220,6 +222,11 @@ impl RibbonShape {
 
 impl Layout for RibbonShape {
     const KIND: Kind = Kind::Ribbon;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        RibbonShape::body_len(self)
+    }
 
     fn difference(&self, other: &Self) -> Option<Difference> {
         Difference::between("fingerprint width", self.width, other.width)

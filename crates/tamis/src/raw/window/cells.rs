@@ -6,7 +6,7 @@ use crate::raw::isa::prefetch;
 use crate::raw::word::Word;
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
     fence,
 };
 
@@ -28,6 +28,9 @@ pub(crate) trait Cells {
     fn prefetch(&self, spot: &Spot);
     /// What is loaded afterwards is no older than what was loaded before.
     fn then(&self);
+    /// Of two who exchange or load one word, call this, and load another word, the later one sees there what the earlier
+    /// one saw or wrote before.
+    fn agree(&self);
 }
 
 /// Words of any owner, which are only read.
@@ -69,6 +72,11 @@ impl<W: Word> Cells for Read<'_, W> {
     #[inline(always)]
     fn then(&self) {
         fence(Acquire);
+    }
+
+    #[inline(always)]
+    fn agree(&self) {
+        agree();
     }
 }
 
@@ -116,6 +124,9 @@ impl Cells for Alone<'_> {
 
     #[inline(always)]
     fn then(&self) {}
+
+    #[inline(always)]
+    fn agree(&self) {}
 }
 
 /// Words that other threads and processes add to as well.
@@ -161,6 +172,20 @@ impl Cells for Beside<'_> {
     fn then(&self) {
         fence(Acquire);
     }
+
+    #[inline(always)]
+    fn agree(&self) {
+        agree();
+    }
+}
+
+#[inline(always)]
+fn agree() {
+    // There, loads are in order, and none comes before an exchange.
+    #[cfg(target_arch = "x86_64")]
+    std::sync::atomic::compiler_fence(SeqCst);
+    #[cfg(not(target_arch = "x86_64"))]
+    fence(SeqCst);
 }
 
 /// Asks the memory for a key's bins; a hint.

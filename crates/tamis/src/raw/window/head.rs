@@ -60,14 +60,6 @@ impl WindowShape {
         }
     }
 
-    pub(super) fn has_full_bins<C: Cells>(&self, cells: &C) -> bool {
-        cells.load(FULL) != 0
-    }
-
-    pub(super) fn count_full_bin<C: Cells>(&self, cells: &mut C) {
-        change(cells, FULL, |full| Some(full.saturating_add(1)));
-    }
-
     /// Keys of a table in the generations that are kept when this is the newest.
     pub(crate) fn kept_in<C: Cells>(&self, cells: &C, table: &Table, newest: i64) -> u64 {
         let each = (0..i64::from(self.kept())).map(|age| table.keys_of(cells, newest - age));
@@ -154,6 +146,16 @@ impl Table {
     pub(super) fn epoch<C: Cells>(&self, cells: &C, at: usize) -> Option<i64> {
         epoch_of(cells.load(at))
     }
+}
+
+/// Whether there are slots that stand for every key of their bin.
+#[inline(always)]
+pub(super) fn has_full_bins<C: Cells>(cells: &C) -> bool {
+    cells.load(FULL) != 0
+}
+
+pub(super) fn count_full_bin<C: Cells>(cells: &mut C) {
+    change(cells, FULL, |full| Some(full.saturating_add(1)));
 }
 
 /// What a page's word says. No damage makes it so large that sums with it overflow.

@@ -4,7 +4,7 @@
 //! window is empty. So only how many keys are remembered matters, however they came. A key has two
 //! bins of neighbouring words ([`Table`]), and where more keys live than there is room for, the
 //! window gets a further table. `lanes.rs` knows the slots of a word, `table.rs` how a table is
-//! asked and changed, by one or by many at once, `head.rs` the words before the bins.
+//! asked and changed, `writers.rs` how many do so at once, `head.rs` the words before the bins.
 
 pub(crate) mod cells;
 mod head;
@@ -12,10 +12,12 @@ mod lanes;
 mod look;
 #[cfg(test)]
 mod model;
+mod room;
 pub(crate) mod shape;
 mod table;
 #[cfg(test)]
 mod tests;
+mod writers;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
@@ -30,65 +32,77 @@ use crate::raw::isa::{Batch, Isa};
 use crate::raw::layout::{Creatable, Difference, Layout, Sealed};
 use crate::raw::word::Word;
 use cells::{Alone, Beside, Cells, Read};
+use head::has_full_bins;
 use shape::{Entry, Spot, Table};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use table::{Asked, Clock, Told};
 
-/// The moments of many keys: one for all, or one for each.
+/// The moments of a batch of keys for a [`Window`](crate::Window): one for all,
+/// or one for each.
 ///
 /// ```
-/// use tamis::{Moment, Window};
+/// use tamis::{Id, Moment, Window};
 /// use std::time::Duration;
 /// let mut seen = Window::within(Duration::from_secs(60), 1_000, 0.01)?;
-/// let hashes = [1u64, 2].map(tamis::Hash::from);
+/// let keys = Id::all(&[1, 2]);
 /// let mut new = [false; 2];
-/// seen.insert_hashes_at(&hashes, Moment::from_secs(5), &mut new); // one for all
+/// seen.insert_many_mut(keys, Moment::from_secs(5), &mut new); // one for all
 /// let times = [Moment::from_secs(6), Moment::from_secs(90)];
-/// seen.insert_hashes_at(&hashes, &times[..], &mut new); // one for each
+/// seen.insert_many_mut(keys, &times[..], &mut new); // one for each
 /// assert_eq!(new, [false, true]);
 /// # Ok::<(), tamis::Error>(())
 /// ```
-pub trait At: Copy {
+#[derive(Clone, Copy, Debug)]
+pub enum When<'t> {
+    /// One for all keys.
+    All(Moment),
+    /// `moments[i]` for `keys[i]`.
+    Each(&'t [Moment]),
+}
+
+impl When<'_> {
     /// The moment of the key of this number.
-    fn of(self, number: usize) -> Moment;
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn of(&self, number: usize) -> Moment {
+        match self {
+            Self::All(moment) => *moment,
+            Self::Each(moments) => moments[number],
+        }
+    }
+
     /// Panics unless there is one for each of so many keys.
     #[doc(hidden)]
-    fn check(self, keys: usize);
+    #[inline(always)]
+    pub fn check(&self, keys: usize) {
+        if let Self::Each(moments) = self {
+            assert_eq!(moments.len(), keys, "one moment for each key");
+        }
+    }
+
     /// All of them: one if it is that of all keys.
     #[doc(hidden)]
-    fn all(&self) -> &[Moment];
-}
-
-impl At for Moment {
     #[inline(always)]
-    fn of(self, _: usize) -> Moment {
-        self
-    }
-
-    #[inline(always)]
-    fn check(self, _: usize) {}
-
-    #[inline(always)]
-    fn all(&self) -> &[Moment] {
-        std::slice::from_ref(self)
+    pub const fn all(&self) -> &[Moment] {
+        match self {
+            Self::All(moment) => std::slice::from_ref(moment),
+            Self::Each(moments) => moments,
+        }
     }
 }
 
-impl At for &[Moment] {
+impl From<Moment> for When<'_> {
     #[inline(always)]
-    fn of(self, number: usize) -> Moment {
-        self[number]
+    fn from(moment: Moment) -> Self {
+        Self::All(moment)
     }
+}
 
+impl<'t> From<&'t [Moment]> for When<'t> {
     #[inline(always)]
-    fn check(self, keys: usize) {
-        assert_eq!(self.len(), keys, "one moment for each key");
-    }
-
-    #[inline(always)]
-    fn all(&self) -> &[Moment] {
-        self
+    fn from(moments: &'t [Moment]) -> Self {
+        Self::Each(moments)
     }
 }
 
@@ -165,8 +179,9 @@ fn add_any<C: Cells>(
     match told {
         Told::Full => return None,
         Told::Seen => return Some(false),
-        Told::New(None) => {}
-        Told::New(Some(was)) | Told::Renewed(was) => adding.table.count(cells, was, -1),
+        Told::Marked => return Some(!was_known),
+        Told::New(None) | Told::Renewed(None) => {}
+        Told::New(Some(was)) | Told::Renewed(Some(was)) => adding.table.count(cells, was, -1),
     }
     adding.uncounted += 1;
     Some(!was_known && matches!(told, Told::New(_)))
@@ -239,7 +254,6 @@ impl<C: Cells> Batch for Insert<'_, C> {
                 }
                 *new = match told {
                     Some(is_new) => is_new,
-                    None if C::SHARED => shape.add_to_full(cells, &mut adding, hashes[number]),
                     None => {
                         done = number;
                         shape.settle(cells, &mut adding);
@@ -284,6 +298,12 @@ impl<W: Word> Batch for Ask<'_, W> {
                     || !older.is_empty() && any_has(isa, cells, &older, hashes[number], &asked);
                 ahead.next(cells, number);
             }
+            if !asked.full_bins && has_full_bins(cells) {
+                // Some of the keys may have been replaced meanwhile by slots that stand for all.
+                for (hash, found) in hashes[first..end].iter().zip(&mut out[first..end]) {
+                    *found = *found || table.is_marked(cells, &table.spot_of(*hash), &asked);
+                }
+            }
             first = end;
         }
     }
@@ -303,7 +323,7 @@ impl<W: Word> Batch for AskOne<'_, W> {
     fn run(self, isa: Isa) {
         let (asked, _) = self.shape.asked(&self.cells, self.at);
         let newest = self.shape.newest_table();
-        *self.found = newest.contains(isa, &self.cells, &newest.spot_of(self.hash), &asked);
+        *self.found = newest.holds(isa, &self.cells, &newest.spot_of(self.hash), &asked);
         if self.shape.table_count() > 1 && !*self.found {
             let older = (self.shape).live_tables(&self.cells, asked.oldest, newest.ring);
             *self.found = any_has(isa, &self.cells, &older, self.hash, &asked);
@@ -375,7 +395,7 @@ impl WindowShape {
         let step = self.step() as i64;
         let now = moment.div_euclid(step);
         let newest = self.newest(cells).unwrap_or(now).max(now);
-        let clock = Clock::new(self, now, newest, self.has_full_bins(cells));
+        let clock = Clock::new(self, now, newest, has_full_bins(cells));
         let table = *self.newest_table();
         table.use_generation(cells, now);
         let older = match self.table_count() {
@@ -474,17 +494,6 @@ impl WindowShape {
         done
     }
 
-    #[cold]
-    fn add_to_full<C: Cells>(&self, cells: &mut C, adding: &mut Adding, hash: Hash) -> bool {
-        // Known before the slot is there, so that nobody who asks looks for the key alone.
-        self.count_full_bin(cells);
-        adding.clock.full_bins = true;
-        adding
-            .table
-            .fill(cells, adding.table.entry(hash), &adding.clock);
-        true
-    }
-
     /// What a question at a moment is about, and the moments for which that is so.
     fn asked<C: Cells>(&self, cells: &C, at: Moment) -> (Asked, Range<i64>) {
         let (now, times) = match self.is_by_keys() {
@@ -500,7 +509,7 @@ impl WindowShape {
         };
         let asked = Asked {
             oldest: self.oldest_for(now),
-            full_bins: self.has_full_bins(cells),
+            full_bins: has_full_bins(cells),
         };
         (asked, times)
     }
@@ -589,19 +598,14 @@ impl WindowShape {
                 let Some(newest) = self.newest(&cells) else {
                     return;
                 };
-                let mut clock = Clock::new(self, generation, newest, self.has_full_bins(&cells));
+                let mut clock = Clock::new(self, generation, newest, has_full_bins(&cells));
                 if generation < clock.kept {
                     return;
                 }
                 // The newer sighting counts.
                 clock.renews = true;
                 let Some(entry) = entry else {
-                    self.count_full_bin(&mut cells);
-                    let entry = Entry {
-                        home: bin,
-                        print: 1,
-                    };
-                    table.fill(&mut cells, entry, &clock);
+                    table.mark_alone(&mut cells, bin, &clock);
                     return;
                 };
                 match table.insert(self.isa, &mut cells, &table.spot(entry), &clock) {
@@ -613,10 +617,12 @@ impl WindowShape {
                         added += 1;
                     }
                     Told::Renewed(was) => {
-                        table.count(&mut cells, was, -1);
+                        if let Some(was) = was {
+                            table.count(&mut cells, was, -1);
+                        }
                         table.count(&mut cells, generation, 1);
                     }
-                    Told::Seen => {}
+                    Told::Seen | Told::Marked => {}
                     Told::Full => fits = false,
                 }
             });
@@ -647,7 +653,7 @@ impl WindowShape {
             let cells = Read(words);
             let each = (oldest..=newest).map(|generation| table.keys_of(&cells, generation));
             let (mut entries, mut full_bins) = (each.sum::<u64>(), 0u64);
-            if self.has_full_bins(&cells) {
+            if has_full_bins(&cells) {
                 entries = 0;
                 self.for_each(words, &table, |entry, _, generation| {
                     if generation >= oldest {
@@ -685,6 +691,11 @@ impl Creatable for WindowShape {
 
 impl Layout for WindowShape {
     const KIND: Kind = Kind::Window;
+
+    #[inline]
+    fn body_len(&self) -> u64 {
+        WindowShape::body_len(self)
+    }
 
     fn complete<W: Word>(self, words: &[W]) -> Result<Self, Error> {
         let cells = Read(words);

@@ -12,7 +12,7 @@ use crate::raw::isa::Isa;
 use loom::sync::Arc;
 use loom::sync::atomic::{
     AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, SeqCst},
     fence,
 };
 use std::sync::{OnceLock, atomic};
@@ -51,6 +51,10 @@ impl Cells for Modelled {
 
     fn then(&self) {
         fence(Acquire);
+    }
+
+    fn agree(&self) {
+        fence(SeqCst);
     }
 }
 
@@ -92,12 +96,37 @@ fn entries(home: u64, second: u64) -> impl Iterator<Item = Entry> {
     each.filter(move |entry| table().second(*entry) == second)
 }
 
+/// Makes two bins full of keys that lie in their second bins and so can't move, each of its generation.
+fn with_immovable(generations: [[i64; 6]; 2]) -> (Modelled, Vec<(Entry, i64)>) {
+    let cells = with(&[(entry(2, 500), 5)]);
+    let mut all = Vec::new();
+    for (bin, generations) in (0..).zip(generations) {
+        let entries = entries(2, bin).take(6);
+        for ((nth, generation), entry) in generations.into_iter().enumerate().zip(entries) {
+            let (at, shift) = (table().bin(bin) + nth / 3, (nth % 3) as u32 * 21);
+            let value = table().lanes.value(entry.print, true);
+            // Before the model begins nobody else has the words.
+            let word = cells.load(at);
+            let word = table().lanes.with(word, shift, value, generation);
+            cells.0[at].store(word, Relaxed);
+            all.push((entry, generation));
+        }
+    }
+    (cells, all)
+}
+
+/// How many of these were told "new".
+fn new(told: &[Told]) -> usize {
+    let is_new = |told: &&Told| matches!(told, Told::New(_) | Told::Marked);
+    told.iter().filter(is_new).count()
+}
+
 fn has(cells: &Modelled, entry: Entry, now: i64) -> bool {
     let asked = Asked {
         oldest: shape().oldest_for(now),
         full_bins: false,
     };
-    table().contains(Isa::best(), cells, &table().spot(entry), &asked)
+    table().holds(Isa::best(), cells, &table().spot(entry), &asked)
 }
 
 fn add<C: Cells>(cells: &mut C, entry: Entry, clock: &Clock) -> Told {
@@ -106,9 +135,12 @@ fn add<C: Cells>(cells: &mut C, entry: Entry, clock: &Clock) -> Told {
 
 /// With at most three switches between threads that have not finished: every pair of steps meets.
 fn check(model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    check_with(3, model);
+}
 
+fn check_with(switches: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(switches);
     builder.check(model);
 }
 
@@ -178,5 +210,160 @@ fn a_key_that_was_forgotten_is_told_new_once() {
             .count();
         assert_eq!(new, 1, "{told:?}");
         assert!(has(&cells, entry(0, 7), 10));
+    });
+}
+
+/// One finds the home bin full, the other empties it of what is forgotten: both add one key, to different bins.
+#[test]
+fn a_key_is_told_new_once_while_its_home_bin_is_emptied() {
+    check(|| {
+        let old = entries(0, 2).take(6).zip([2, 5, 5, 5, 5, 5]);
+        let cells = with(&old.collect::<Vec<_>>());
+        let key = entries(0, 1).next().unwrap();
+        let mut sweeping = cells.clone();
+        let other = loom::thread::spawn(move || add(&mut sweeping, key, &clock(6, 6)));
+        let told = [
+            add(&mut cells.clone(), key, &clock(5, 5)),
+            other.join().unwrap(),
+        ];
+        assert_eq!(new(&told), 1, "{told:?}");
+        assert!(has(&cells, key, 7));
+    });
+}
+
+/// An empty slot that one has seen is taken by another key, and emptied again: the key went elsewhere meanwhile.
+#[test]
+fn a_key_is_told_new_once_though_its_slot_was_taken_meanwhile() {
+    check(|| {
+        // The second word has a slot that will be forgotten, and an empty one.
+        let old = entries(0, 2).take(5).zip([5, 5, 5, 2, 5]);
+        let cells = with(&old.collect::<Vec<_>>());
+        let another = entries(0, 2).nth(5).unwrap();
+        let key = entries(0, 1).next().unwrap();
+        let mut adding = cells.clone();
+        let other = loom::thread::spawn(move || {
+            assert_eq!(add(&mut adding, another, &clock(5, 5)), Told::New(None));
+            let told = add(&mut adding, key, &clock(5, 5));
+            add(&mut adding, entry(2, 9), &clock(6, 6)); // empties the page
+            told
+        });
+        let told = [
+            add(&mut cells.clone(), key, &clock(5, 5)),
+            other.join().unwrap(),
+        ];
+        assert_eq!(new(&told), 1, "{told:?}");
+        assert!(has(&cells, key, 7) && has(&cells, another, 7));
+    });
+}
+
+/// Two who add one key to bins from which another key has to move, each of them one.
+#[test]
+fn two_who_make_room_for_one_key_are_told_new_once() {
+    check_with(2, || {
+        let full = entries(0, 2).take(6).chain(entries(1, 2).take(6));
+        let full: Vec<(Entry, i64)> = full.map(|entry| (entry, 5)).collect();
+        let key = entries(0, 1).next().unwrap();
+        let cells = with(&full);
+        let add = |mut cells: Modelled| move || add(&mut cells, key, &clock(5, 5));
+        let other = loom::thread::spawn(add(cells.clone()));
+        let told = [add(cells.clone())(), other.join().unwrap()];
+        assert_eq!(new(&told), 1, "{told:?}");
+        assert!(has(&cells, key, 7) && full.iter().all(|(entry, _)| has(&cells, *entry, 7)));
+    });
+}
+
+/// A key that moves is seen again meanwhile, in a later generation: it is remembered from then on.
+#[test]
+fn a_key_that_is_seen_again_while_it_moves_stays() {
+    check(|| {
+        let full = entries(0, 2).take(6).zip([3, 5, 5, 5, 5, 5]);
+        let full = full.chain(entries(1, 2).take(6).map(|entry| (entry, 5)));
+        let full: Vec<(Entry, i64)> = full.collect();
+        let (moves, added) = (full[0].0, entries(0, 1).next().unwrap());
+        let cells = with(&full);
+        let mut seeing = cells.clone();
+        let other = loom::thread::spawn(move || add(&mut seeing, moves, &clock(6, 6)));
+        let told = add(&mut cells.clone(), added, &clock(5, 5));
+        assert_eq!(new(&[told, other.join().unwrap()]), 2);
+        assert!(has(&cells, moves, 8), "forgotten early");
+        assert!(has(&cells, added, 7));
+    });
+}
+
+/// Two who add one key for which there is no room: one of them lets its home bin stand for all.
+#[test]
+fn two_who_find_no_room_for_one_key_are_told_new_once() {
+    check(|| {
+        let (cells, there) = with_immovable([[5; 6]; 2]);
+        let key = entries(0, 1).next().unwrap();
+        let add = |mut cells: Modelled| move || add(&mut cells, key, &clock(5, 5));
+        let other = loom::thread::spawn(add(cells.clone()));
+        let told = [add(cells.clone())(), other.join().unwrap()];
+        assert_eq!(new(&told), 1, "{told:?}");
+        assert!(has(&cells, key, 7) && there.iter().all(|(entry, _)| has(&cells, *entry, 7)));
+    });
+}
+
+/// One finds no room and lets the home bin stand for all, the other empties a slot there and adds the same key.
+#[test]
+fn a_key_is_told_new_once_while_its_bin_comes_to_stand_for_all() {
+    for bin in 0..2 {
+        check_with(2, move || {
+            let mut generations = [[5; 6]; 2];
+            generations[bin][4] = 2;
+            let (cells, _) = with_immovable(generations);
+            let key = entries(0, 1).next().unwrap();
+            let mut sweeping = cells.clone();
+            let other = loom::thread::spawn(move || add(&mut sweeping, key, &clock(6, 6)));
+            let told = [
+                add(&mut cells.clone(), key, &clock(5, 5)),
+                other.join().unwrap(),
+            ];
+            assert_eq!(new(&told), 1, "{told:?}");
+            assert!(has(&cells, key, 7));
+        });
+    }
+}
+
+/// Whoever looks for a key whose slot comes to stand for all is told "yes".
+#[test]
+fn a_key_whose_slot_comes_to_stand_for_all_is_never_missed() {
+    check(|| {
+        let (cells, there) = with_immovable([[5; 6]; 2]);
+        let (looking, replaced) = (cells.clone(), there[0].0);
+        let other = loom::thread::spawn(move || has(&looking, replaced, 5));
+        let key = entries(0, 1).next().unwrap();
+        assert_eq!(add(&mut cells.clone(), key, &clock(5, 5)), Told::Marked);
+        assert!(other.join().unwrap(), "missed while its slot was replaced");
+    });
+}
+
+/// The same for whoever adds it again: it is not new.
+#[test]
+fn a_key_whose_slot_comes_to_stand_for_all_is_not_new() {
+    check(|| {
+        let (cells, there) = with_immovable([[5; 6]; 2]);
+        let (mut adding, replaced) = (cells.clone(), there[0].0);
+        let other = loom::thread::spawn(move || add(&mut adding, replaced, &clock(5, 5)));
+        let key = entries(0, 1).next().unwrap();
+        assert_eq!(add(&mut cells.clone(), key, &clock(5, 5)), Told::Marked);
+        assert_eq!(other.join().unwrap(), Told::Seen);
+    });
+}
+
+/// A key is seen again, in a later generation, while its slot comes to stand for all: so that stands as long.
+#[test]
+fn a_bin_stands_for_all_as_long_as_its_newest_key() {
+    check(|| {
+        let mut generations = [[5; 6]; 2];
+        generations[0][0] = 3;
+        let (cells, there) = with_immovable(generations);
+        let (mut seeing, seen) = (cells.clone(), there[0].0);
+        let other = loom::thread::spawn(move || add(&mut seeing, seen, &clock(6, 6)));
+        let key = entries(0, 1).next().unwrap();
+        assert_eq!(add(&mut cells.clone(), key, &clock(5, 5)), Told::Marked);
+        // If that was later, it isn't new, and nothing is remembered longer than by then.
+        let is_later = other.join().unwrap() == Told::Seen;
+        assert!(is_later || has(&cells, seen, 8), "forgotten early");
     });
 }

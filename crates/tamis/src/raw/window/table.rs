@@ -2,8 +2,7 @@
 //!
 //! A key lies in its home bin, or where that is full in its second one. Keys move once at the
 //! most, from home to second bin, and are copied before they are removed; whoever looks into the
-//! home bin first therefore misses none. Whoever adds takes the first empty slot, so that two
-//! who add the same key exchange the same word, and one of them sees the other's.
+//! home bin first therefore misses none. How writers of one key agree is in `writers.rs`.
 //!
 //! A slot's stamp is the low part of its generation's number, so it comes round. The epoch of a
 //! page tells which round is meant: nothing on a page is newer than its epoch, and before an
@@ -14,15 +13,10 @@
 // Functions that are inlined for speed are not in WebAssembly, where size counts for more.
 
 use super::cells::Cells;
-use super::head::{epoch_of, moved_epoch, word_of};
+use super::head::{epoch_of, has_full_bins, moved_epoch, word_of};
 use super::lanes::{Lanes, Slot};
-use super::shape::{Entry, Spot, Table, WindowShape};
+use super::shape::{Spot, Table, WindowShape};
 use crate::raw::isa::{Batch, Isa, prefetch};
-
-/// Bins that are looked into to make room, before a table is called full.
-const BINS_TRIED: u32 = 500;
-/// How many keys move one another on to make room for one.
-const LONGEST_CHAIN: u32 = 4;
 
 /// When a key is added.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +55,12 @@ pub(crate) enum Told {
     New(Option<i64>),
     /// It was.
     Seen,
-    /// It was, in this generation, and is now in that of the clock.
-    Renewed(i64),
-    /// There is no room for it.
+    /// It was, and is now in the generation of the clock. Its slot had this generation before, if it
+    /// had one.
+    Renewed(Option<i64>),
+    /// It was not in the window, and has no slot: one of its home bin stands for all keys now.
+    Marked,
+    /// There is no room for it. Only writers that are alone are told so.
     Full,
 }
 
@@ -76,13 +73,13 @@ pub(crate) struct Asked {
 
 /// What was found in a bin.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+pub(super) struct Found {
     /// The slot with the value, the newest of several.
-    slot: Option<(Slot, i64)>,
+    pub(super) slot: Option<(Slot, i64)>,
     /// The first empty slot.
-    empty: Option<Slot>,
+    pub(super) empty: Option<Slot>,
     /// The newest slot that stands for all keys.
-    full: Option<i64>,
+    pub(super) full: Option<i64>,
 }
 
 /// A page of words that are nobody else's, to be emptied of slots from before a generation.
@@ -118,7 +115,7 @@ impl Table {
 
     /// A slot's value for a key, in its home bin or in its second one.
     #[inline(always)]
-    fn value_in(&self, spot: &Spot, nth: usize) -> u64 {
+    pub(super) fn value_in(&self, spot: &Spot, nth: usize) -> u64 {
         self.lanes.value_at(self.all_in(spot, nth), 0)
     }
 
@@ -140,6 +137,22 @@ impl Table {
         // compiler knows that nobody changes the originals, and keeps them in registers.
         self.has_recent(cells, spot, having.trailing_zeros(), asked) || { *self }
             .is_there(cells, *spot, *asked)
+    }
+
+    /// [`contains`](Self::contains), also if a key's slot is replaced meanwhile by one that stands for all
+    /// keys, and `asked` doesn't know yet that there are any.
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    pub(crate) fn holds<C: Cells>(&self, isa: Isa, cells: &C, spot: &Spot, asked: &Asked) -> bool {
+        self.contains(isa, cells, spot, asked)
+            || !asked.full_bins && self.is_marked(cells, spot, asked)
+    }
+
+    /// Whether it holds a key by a slot that stands for all keys, which came after `asked` was known.
+    #[inline(always)]
+    pub(super) fn is_marked<C: Cells>(&self, cells: &C, spot: &Spot, asked: &Asked) -> bool {
+        cells.then();
+        let (oldest, full_bins) = (asked.oldest, true);
+        has_full_bins(cells) && { *self }.is_there(cells, *spot, Asked { oldest, full_bins })
     }
 
     /// Whether the first slot of a word that has the key is of a generation that counts. If
@@ -188,7 +201,7 @@ impl Table {
         })
     }
 
-    fn find<C: Cells>(
+    pub(super) fn find<C: Cells>(
         &self,
         cells: &C,
         first: usize,
@@ -230,7 +243,13 @@ impl Table {
     /// Empties the slots of a page that are forgotten, so that keys of the newest generation can
     /// be added there; its epoch.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn renew<C: Cells>(&self, cells: &mut C, at: usize, until: i64, clock: &Clock) -> i64 {
+    pub(super) fn renew<C: Cells>(
+        &self,
+        cells: &mut C,
+        at: usize,
+        until: i64,
+        clock: &Clock,
+    ) -> i64 {
         match self.epoch(cells, at) {
             Some(epoch) if epoch >= until => epoch,
             _ => self.sweep(cells, at, clock),
@@ -340,6 +359,13 @@ impl Table {
         cells.then();
         // If it has changed since, it is this word that counts.
         let word = cells.load(at);
+        if C::SHARED && !is_known {
+            // The others once more, later than this one; see `writers.rs`.
+            cells.agree();
+            if self.look::<C, false>(isa, cells, spot).having != 0 || has_full_bins(cells) {
+                return None;
+            }
+        }
         cells.then();
         if C::SHARED && epochs != pages.map(|page| cells.load(page)) {
             return None;
@@ -364,232 +390,14 @@ impl Table {
         if !self.put(cells, slot, self.lanes.value_at(all, 0), clock.now, clock) {
             return None;
         }
-        let before = (1 << bit) - 1;
-        let is_second = C::SHARED
-            && self.look::<C, false>(isa, cells, spot).having & before != 0
-            && self.is_before(cells, spot, clock, slot);
-        Some(!is_second)
-    }
-
-    #[inline(never)]
-    pub(super) fn insert_any<C: Cells>(&self, cells: &mut C, spot: Spot, clock: Clock) -> Told {
-        let (spot, clock) = (&spot, &clock);
-        let epochs = spot.firsts.map(|first| self.epoch_of(first));
-        let values = [0, 1].map(|nth| self.value_in(spot, nth));
-        loop {
-            let known = epochs.map(|at| self.renew(cells, at, clock.now, clock));
-            let mut found = [Found::default(); 2];
-            for nth in 0..2 {
-                cells.then();
-                let (first, value) = (spot.firsts[nth], values[nth]);
-                found[nth] = self.find(cells, first, value, known[nth], clock.full_bins);
-            }
-            cells.then();
-            if C::SHARED && (0..2).any(|nth| self.epoch(cells, epochs[nth]) != Some(known[nth])) {
-                continue;
-            }
-            if clock.full_bins && found.iter().any(|f| f.full >= Some(clock.oldest)) {
-                return Told::Seen;
-            }
-            let newest = match (found[0].slot, found[1].slot) {
-                (Some(a), Some(b)) => Some(if b.1 > a.1 { (b, 1) } else { (a, 0) }),
-                (a, b) => a.map(|a| (a, 0)).or(b.map(|b| (b, 1))),
-            };
-            if let Some(((slot, generation), nth)) = newest {
-                if generation >= clock.oldest && (!clock.renews || generation >= clock.now) {
-                    return Told::Seen;
-                }
-                if !self.put(cells, slot, values[nth], clock.now, clock) {
-                    continue;
-                }
-                return match generation >= clock.oldest {
-                    true => Told::Renewed(generation),
-                    false => Told::New(Some(generation)),
-                };
-            }
-            let (slot, nth) = match (found[0].empty, found[1].empty) {
-                (Some(slot), _) => (slot, 0),
-                (None, Some(slot)) => (slot, 1),
-                (None, None) => {
-                    // What is forgotten by now makes room, too.
-                    if known.iter().any(|epoch| *epoch < clock.newest) {
-                        for at in epochs {
-                            self.renew(cells, at, clock.newest, clock);
-                        }
-                        continue;
-                    }
-                    match self.make_room(cells, spot, clock) {
-                        Some(spot) => spot,
-                        None => return Told::Full,
-                    }
-                }
-            };
-            if !self.put(cells, slot, values[nth], clock.now, clock) {
-                continue;
-            }
-            // Somebody who added the same key before a slot was emptied may have it further
-            // left: that one is told "new".
-            if C::SHARED && self.is_before(cells, spot, clock, slot) {
-                return Told::Seen;
-            }
-            return Told::New(None);
-        }
-    }
-
-    /// Whether the key is in the window by a slot before this one.
-    fn is_before<C: Cells>(&self, cells: &C, spot: &Spot, clock: &Clock, slot: Slot) -> bool {
-        for (nth, first) in spot.firsts.into_iter().enumerate() {
-            let value = self.value_in(spot, nth);
-            for at in first..first + self.bin_words {
-                let Some(epoch) = self.epoch(cells, self.epoch_of(at)) else {
-                    continue;
-                };
-                cells.then();
-                let word = cells.load(at);
-                let mut having = self.lanes.having(word, value);
-                while having != 0 {
-                    let shift = self.lanes.shift(having);
-                    if (at, shift) == (slot.at, slot.shift) {
-                        return false;
-                    }
-                    if self.lanes.generation(word, shift, epoch) >= clock.oldest {
-                        return true;
-                    }
-                    having &= having - 1;
-                }
-                if at == slot.at {
-                    return false; // it was moved on already
-                }
+        if C::SHARED {
+            cells.agree();
+            let look = self.look::<C, true>(isa, cells, spot);
+            let before = (look.having | look.empty) & ((1 << bit) - 1);
+            if before != 0 {
+                return Some({ *self }.is_first(cells, *spot, *clock, at));
             }
         }
-        false
-    }
-
-    /// Puts a value of a generation into a slot, unless its word has changed. A writer that was
-    /// stopped so long that the generation is forgotten takes its slot back.
-    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-    fn put<C: Cells>(
-        &self,
-        cells: &mut C,
-        slot: Slot,
-        value: u64,
-        generation: i64,
-        clock: &Clock,
-    ) -> bool {
-        let Slot { at, word, shift } = slot;
-        let new = self.lanes.with(word, shift, value, generation);
-        if !cells.exchange(at, word, new) {
-            return false;
-        }
-        if C::SHARED
-            && let Some(epoch) = self.epoch(cells, self.epoch_of(at))
-            && epoch - (clock.newest - clock.kept) > generation
-        {
-            self.take_back(cells, at, shift, value, generation);
-        }
-        true
-    }
-
-    #[cold]
-    fn take_back<C: Cells>(
-        &self,
-        cells: &mut C,
-        at: usize,
-        shift: u32,
-        value: u64,
-        generation: i64,
-    ) {
-        loop {
-            let word = cells.load(at);
-            if self.lanes.with(word, shift, value, generation) != word {
-                return; // somebody else's by now
-            }
-            if cells.exchange(at, word, self.lanes.with(word, shift, 0, 0)) {
-                return;
-            }
-        }
-    }
-
-    /// A slot in one of the bins whose key was copied to its second bin.
-    #[cold]
-    #[inline(never)]
-    fn make_room<C: Cells>(
-        &self,
-        cells: &mut C,
-        spot: &Spot,
-        clock: &Clock,
-    ) -> Option<(Slot, usize)> {
-        let mut tries = BINS_TRIED;
-        for chain in 1..=LONGEST_CHAIN {
-            for (nth, first) in spot.firsts.into_iter().enumerate() {
-                if let Some(slot) = self.move_on(cells, first, chain, clock, &mut tries) {
-                    return Some((slot, nth));
-                }
-            }
-        }
-        None
-    }
-
-    /// Copies one key of a full bin to its second bin, where others move on if need be; its slot.
-    fn move_on<C: Cells>(
-        &self,
-        cells: &mut C,
-        first: usize,
-        chain: u32,
-        clock: &Clock,
-        tries: &mut u32,
-    ) -> Option<Slot> {
-        let home = ((first - self.words) / self.bin_words) as u64;
-        for at in first..first + self.bin_words {
-            let epoch = self.epoch(cells, self.epoch_of(at))?;
-            cells.then();
-            let word = cells.load(at);
-            for shift in self.lanes.shifts() {
-                let (is_second, print) = self.lanes.parts(self.lanes.value_at(word, shift));
-                if is_second || print == 0 {
-                    continue;
-                }
-                *tries = tries.checked_sub(1)?;
-                let generation = self.lanes.generation(word, shift, epoch);
-                let second = self.bin(self.second(Entry { home, print }));
-                let value = self.lanes.value(print, true);
-                let known = self.epoch_of(second);
-                let known = self.renew(cells, known, clock.newest, clock);
-                let found = self.find(cells, second, value, known, false);
-                let is_there = match (found.slot, found.empty) {
-                    // Left by somebody who was interrupted here.
-                    (Some((_, there)), _) if there >= generation => true,
-                    (Some((slot, _)), _) | (None, Some(slot)) => {
-                        self.put(cells, slot, value, generation, clock)
-                    }
-                    (None, None) if chain > 1 => self
-                        .move_on(cells, second, chain - 1, clock, tries)
-                        .is_some_and(|slot| self.put(cells, slot, value, generation, clock)),
-                    _ => false,
-                };
-                if is_there {
-                    return Some(Slot { at, word, shift });
-                }
-            }
-        }
-        None
-    }
-
-    /// Lets a slot of the key's home bin stand for all keys there: the key found no room, and
-    /// others may be adding, so the table can't be replaced by a larger one.
-    #[cold]
-    pub(crate) fn fill<C: Cells>(&self, cells: &mut C, entry: Entry, clock: &Clock) {
-        let at = self.bin(entry.home);
-        loop {
-            let epoch = self.renew(cells, self.epoch_of(at), clock.newest, clock);
-            cells.then();
-            let word = cells.load(at);
-            // The key that lies there is remembered as long as the newer of the two.
-            let generation = self.lanes.generation(word, 0, epoch).max(clock.now);
-            let slot = Slot { at, word, shift: 0 };
-            if self.put(cells, slot, self.lanes.full(), generation, clock) {
-                return;
-            }
-        }
+        Some(true)
     }
 }

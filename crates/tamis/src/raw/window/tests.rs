@@ -1,6 +1,7 @@
 //! How keys come must not matter: bursts, peaks, pauses, and more than planned.
 
 use super::cells::{Alone, Read};
+use super::head::has_full_bins;
 use super::shape::{Entry, Renewal, Span, WindowOptions, WindowShape};
 use super::table::{Clock, Told};
 use crate::hash::Hash;
@@ -30,7 +31,7 @@ fn add(window: &mut Window, first: u64, moments: &[Moment]) -> u64 {
         .map(Hash::from)
         .collect();
     let mut new = vec![false; hashes.len()];
-    window.insert_hashes_at(&hashes, moments, &mut new);
+    window.insert_many_mut(&hashes, moments, &mut new);
     new.iter().filter(|new| **new).count() as u64
 }
 
@@ -89,7 +90,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                 let latest = seen.latest().unwrap();
                 let mut found = vec![false; asked];
                 let strangers: Vec<Hash> = (1 << 40..).map(Hash::from).take(asked).collect();
-                seen.contains_hashes_at(&strangers, latest, &mut found);
+                seen.contains_many(&strangers, latest, &mut found);
                 let wrong = found.iter().filter(|found| **found).count() as f64 / asked as f64;
                 assert!(wrong <= 1.05 * rate, "{shown}: {wrong}");
                 assert!(
@@ -99,7 +100,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                 // All keys of the last span that were told new are there.
                 let last: Vec<Hash> = (next - n * times..next).map(Hash::from).collect();
                 let mut found = vec![false; last.len()];
-                seen.contains_hashes_at(&last, latest, &mut found);
+                seen.contains_many(&last, latest, &mut found);
                 let denied = found.iter().filter(|found| !**found).count() as f64;
                 assert!(denied <= lost, "{shown}: {denied} denied");
                 let is_planned = name == "evenly" && times == 1;
@@ -123,13 +124,13 @@ fn nothing_comes_back_after_any_pause() {
     for run in 0..pauses {
         let keys: Vec<Hash> = (0..4).map(|i| Hash::from(run * 4 + i)).collect();
         let mut new = [false; 4];
-        seen.insert_hashes_at(&keys, at(now), &mut new);
+        seen.insert_many_mut(&keys, at(now), &mut new);
         let pause = 1 + (run as i64 * 7) % 40;
         let (last, then) = (now, now + SPAN);
         now += pause * STEP;
         for (key, new) in keys.iter().zip(new) {
-            assert!(!new || seen.contains_hash_at(*key, at(then.min(now - 1))));
-            back += u64::from(now - last > SPAN + STEP && seen.contains_hash_at(*key, at(now)));
+            assert!(!new || seen.contains(*key, at(then.min(now - 1))));
+            back += u64::from(now - last > SPAN + STEP && seen.contains(*key, at(now)));
         }
     }
     assert!(back <= 1 + pauses / 100_000, "{back} keys came back");
@@ -191,16 +192,14 @@ fn full_next_to_others_is_never_a_false_no() {
     let seen = window(usual_or(200, 20), 0.01);
     let keys = usual_or(4_000, 80);
     for i in 0..keys {
-        seen.insert_hash_at(Hash::from(i), at(i as i64));
-        assert!(seen.contains_hash_at(Hash::from(i), at(i as i64)), "{i}");
+        seen.insert(Hash::from(i), at(i as i64));
+        assert!(seen.contains(Hash::from(i), at(i as i64)), "{i}");
     }
     let now = at(4_000);
-    assert!((0..keys).all(|i| seen.contains_hash_at(Hash::from(i), now)));
+    assert!((0..keys).all(|i| seen.contains(Hash::from(i), now)));
     let asked = usual_or(100_000u64, 20);
     let strangers = (1 << 40..).take(asked as usize).map(Hash::from);
-    let wrong = strangers
-        .filter(|hash| seen.contains_hash_at(*hash, now))
-        .count() as f64;
+    let wrong = strangers.filter(|hash| seen.contains(*hash, now)).count() as f64;
     let measured = wrong / asked as f64;
     assert!(
         cfg!(miri) || (seen.rate_now() - measured).abs() < 0.02,
@@ -209,7 +208,95 @@ fn full_next_to_others_is_never_a_false_no() {
     );
     // It recovers when these keys are forgotten.
     let later = at(4_000 + 2 * SPAN);
-    assert!(!(0..keys).any(|i| seen.contains_hash_at(Hash::from(i), later)));
+    assert!(!(0..keys).any(|i| seen.contains(Hash::from(i), later)));
+}
+
+/// A stream of keys that come again and again, four times as many as there is room for: no key is forgotten before its
+/// time because its bin became full, by questions or by those that add it.
+#[test]
+#[cfg_attr(miri, ignore = "a flood of keys")]
+fn a_bin_that_becomes_full_forgets_no_key_early() {
+    for renewal in [Renewal::Within, Renewal::Quiet] {
+        let options = WindowOptions::new(Span::Time(Duration::from_micros(SPAN as u64)));
+        let options = options.renewal(renewal);
+        let seen = Window::with_options(&options, 200, 1e-6, Hasher::default()).unwrap();
+        // When keys were told new, or seen.
+        let mut known = vec![None; 1_200];
+        let mut random = 1u64;
+        for micros in 0..8 * SPAN {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            // Every other generation is quiet, in which some bins have room again.
+            if micros / STEP % 4 > 1 && random >> 61 > 0 {
+                continue;
+            }
+            let key = (random >> 33) as usize % known.len();
+            let hash = Hash::from(key as u64);
+            let is_in = known[key].is_some_and(|then| micros - then <= SPAN);
+            assert!(
+                !is_in || seen.contains_hash_at(hash, at(micros)),
+                "{renewal:?}: {key} denied"
+            );
+            let is_new = seen.insert_hash_at(hash, at(micros));
+            assert!(!is_in || !is_new, "{renewal:?}: {key} told new again");
+            assert!(seen.contains_hash_at(hash, at(micros)));
+            if is_new || renewal == Renewal::Quiet {
+                known[key] = Some(micros);
+            }
+        }
+        assert!(has_full_bins(&Read(seen.words())), "{renewal:?}");
+    }
+}
+
+/// The same for keys of another window that come to a bin which stands for all.
+#[test]
+#[cfg_attr(miri, ignore = "a flood of keys")]
+fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
+    let is_full = |seen: &Window| has_full_bins(&Read(seen.words()));
+    let others = (1 << 40..).map(Hash::from);
+    let fill = |keys: usize| {
+        let seen = window(200, 0.01);
+        for hash in others.clone().take(keys) {
+            seen.insert_hash_at(hash, at(0));
+        }
+        seen
+    };
+    let most = (0..).take_while(|keys| !is_full(&fill(*keys))).count() - 1;
+    // Some bins stand for all keys of four generations later, and most of the others are forgotten soon after.
+    let mut seen = fill(most);
+    for hash in others.clone().skip(most).take(100) {
+        seen.insert_hash_at(hash, at(4 * STEP));
+    }
+    assert!(is_full(&seen));
+    let later = window(200, 0.01);
+    let keys: Vec<Hash> = (0..100).map(Hash::from).collect();
+    for key in &keys {
+        later.insert_hash_at(*key, at(10 * STEP));
+    }
+    seen.union_with(&later).unwrap();
+    let end = at(10 * STEP + SPAN);
+    assert!(keys.iter().all(|key| seen.contains_hash_at(*key, end)));
+}
+
+/// The first keys of a window don't wait for its memory. Only here does the system say what it has given.
+#[test]
+#[cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    feature = "files",
+    not(feature = "plain-heap")
+))]
+#[cfg_attr(miri, ignore = "the system's memory")]
+fn a_window_has_its_memory_from_the_start() {
+    let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
+    let plan = Plan::window(&day, 5_000_000, 0.01).unwrap();
+    let seen = Window::from_plan(&plan, Hasher::default()).unwrap();
+    let first = seen.words().as_ptr().cast_mut().cast();
+    let mut pages = vec![0u8; (plan.bytes() / 4096) as usize];
+    // SAFETY: the window's mapping begins at a page and has these pages; there is a byte for each.
+    let answer = unsafe { libc::mincore(first, pages.len() * 4096, pages.as_mut_ptr()) };
+    assert_eq!(answer, 0);
+    let there = pages.iter().filter(|page| **page & 1 == 1).count();
+    assert_eq!(there, pages.len());
 }
 
 /// Slots that stand for all keys are not counted: their table is asked all the same.
@@ -217,25 +304,25 @@ fn full_next_to_others_is_never_a_false_no() {
 fn a_window_that_was_full_and_grows_then_is_never_a_false_no() {
     let mut seen = window(200, 0.01);
     let late = at(SPAN / 8 * 7);
-    let is_full = |seen: &Window| seen.shape().has_full_bins(&Read(seen.words()));
+    let is_full = |seen: &Window| has_full_bins(&Read(seen.words()));
     let mut others = (1 << 40..).map(Hash::from);
     while !is_full(&seen) {
-        seen.insert_hash_at(others.next().unwrap(), at(0));
+        seen.insert(others.next().unwrap(), at(0));
     }
     // A key for which there is no slot.
     let has_none = |key: &Hash| {
         let copy = Window::from_bytes(&seen.to_bytes()).unwrap();
-        copy.insert_hash_at(*key, late) && copy.added() == seen.added()
+        copy.insert(*key, late) && copy.added() == seen.added()
     };
     let key = (0..1_000u64).map(Hash::from).find(has_none).unwrap();
-    assert!(seen.insert_hash_at(key, late));
+    assert!(seen.insert(key, late));
     while seen.shape().table_count() == 1 {
-        seen.insert_hash_mut_at(others.next().unwrap(), at(0));
+        seen.insert_mut(others.next().unwrap(), at(0));
     }
     for later in [late, at(SPAN + SPAN / 4)] {
         let mut found = [false];
-        seen.contains_hashes_at(&[key], later, &mut found);
-        assert!(found[0] && seen.contains_hash_at(key, later));
+        seen.contains_many(&[key], later, &mut found);
+        assert!(found[0] && seen.contains(key, later));
     }
 }
 
@@ -357,7 +444,7 @@ proptest! {
             let mut found_alone = vec![false; of_asked.len()];
             shape.contains_many_at(&alone, &of_asked, &at_asked, &mut found_alone);
             // What is full says yes to more.
-            if done == hashes.len() && !shape.has_full_bins(&super::cells::Read(&beside)) {
+            if done == hashes.len() && !has_full_bins(&Read(&beside)) {
                 prop_assert_eq!((&new, &found_alone), (&new_beside, &found), "{:?}", isa);
             }
             let all = (alone, new, done, beside, new_beside, found, found_alone);

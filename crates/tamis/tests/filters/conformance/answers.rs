@@ -51,13 +51,13 @@ proptest! {
         let mut filter = AnyFilter::from_plan(&Plan::of(shape, 100), Hasher::default()).unwrap();
         let mut oracle = Oracle::new(shape);
         let mut new = vec![false; values.len()];
-        filter.insert_hashes(&hashes(&values), &mut new).unwrap();
+        filter.insert_many(&hashes(&values), &mut new).unwrap();
         let expected: Vec<bool> = hashes(&values).into_iter().map(|h| oracle.insert(h)).collect();
         prop_assert_eq!(new, expected);
         prop_assert_eq!(body(&filter), oracle.body());
         let asked = hashes(&[values, foreign].concat());
         let mut found = vec![false; asked.len()];
-        filter.contains_hashes(&asked, &mut found);
+        filter.contains_many(&asked, &mut found);
         let expected: Vec<bool> = asked.iter().map(|h| oracle.contains(*h)).collect();
         prop_assert_eq!(found, expected);
     }

@@ -148,11 +148,11 @@ fn a_secret_kept_apart_is_asked_for_and_checked() {
         let errors = |open: tamis::Open| {
             [
                 open.load(&path).unwrap_err(),
-                open.map(&path).unwrap_err(),
+                open.open(&path).unwrap_err(),
                 open.share(&path).unwrap_err(),
-                open.decode(&bytes).unwrap_err(),
+                open.from_bytes(&bytes).unwrap_err(),
                 open.view(&bytes).unwrap_err(),
-                open.decode_base64(&filter.to_base64()).unwrap_err(),
+                open.from_base64(&filter.to_base64()).unwrap_err(),
             ]
         };
         for error in errors(tamis::Open::new()) {

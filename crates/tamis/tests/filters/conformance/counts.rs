@@ -21,7 +21,7 @@ proptest! {
             // Adding them again counts nothing.
             WAYS[way].insert(&mut filter, &case.keys);
             prop_assert_eq!(filter.keys(), counted, "{}", subject.name);
-            let copy = case.open().decode(&filter.to_bytes()).unwrap();
+            let copy = case.open().from_bytes(&filter.to_bytes()).unwrap();
             prop_assert_eq!(copy.keys(), counted, "{}", subject.name);
         }
     }
@@ -37,7 +37,7 @@ proptest! {
             prop_assert_eq!(filter.keys(), estimated, "{}", subject.name);
             insert_shared(&filter, "one more");
             prop_assert!(matches!(filter.keys(), KeyCount::Estimated(_)));
-            let copy = case.open().decode(&filter.to_bytes()).unwrap();
+            let copy = case.open().from_bytes(&filter.to_bytes()).unwrap();
             prop_assert_eq!(copy.keys(), filter.keys(), "{}", subject.name);
             filter.clear().unwrap();
             prop_assert_eq!(filter.keys(), KeyCount::Counted(0), "{}", subject.name);

@@ -14,11 +14,11 @@ fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {
     assert!(has_all(&filter, keys), "heap");
     filter.save(&path).unwrap();
     assert!(has_all(&open.load(&path).unwrap(), keys), "load");
-    assert!(has_all(&open.map(&path).unwrap(), keys), "map");
+    assert!(has_all(&open.open(&path).unwrap(), keys), "map");
 
     let bytes = filter.to_bytes();
     assert_eq!(bytes, std::fs::read(&path).unwrap(), "file and bytes");
-    assert!(has_all(&open.decode(&bytes).unwrap(), keys), "decode");
+    assert!(has_all(&open.from_bytes(&bytes).unwrap(), keys), "decode");
     for shift in [0, 1, 3, 4, 7, 8, 33] {
         let moved = [vec![0xff; shift], bytes.clone()].concat();
         let view = open.view(&moved[shift..]).unwrap();
@@ -27,16 +27,16 @@ fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {
     }
 
     let mut text = filter.to_base64();
-    assert!(has_all(&open.decode_base64(&text).unwrap(), keys), "base64");
+    assert!(has_all(&open.from_base64(&text).unwrap(), keys), "base64");
     text.insert_str(text.len() / 2, "\r\n\t ");
-    let lines = open.decode_base64(&text).unwrap();
+    let lines = open.from_base64(&text).unwrap();
     assert!(has_all(&lines, keys), "base64 in lines");
 
     if may_share {
         let shared = open.share(&path).unwrap();
         assert!(has_all(&shared, keys), "shared");
         // A reader beside the writer sees what is added from now on.
-        let beside = open.map(&path).unwrap();
+        let beside = open.open(&path).unwrap();
         let more = numbered("added in place", 20);
         for key in &more {
             insert_shared(&shared, key);
@@ -86,7 +86,7 @@ proptest! {
             let ours = subject.build(&case);
             let theirs = subject.build(&Case { keys: more.clone(), ..case.clone() });
             for_every_owner(&theirs, &case, |theirs| {
-                let mut both = case.open().decode(&ours.to_bytes()).unwrap();
+                let mut both = case.open().from_bytes(&ours.to_bytes()).unwrap();
                 theirs.union_into(&mut both);
                 assert!(has_all(&both, &case.keys), "{}", subject.name);
                 assert!(has_all(&both, &more), "{}", subject.name);
@@ -103,7 +103,7 @@ proptest! {
             };
             let (ours, theirs) = (with(&ours), with(&theirs));
             for_every_owner(&theirs, &case, |theirs| {
-                let mut common = case.open().decode(&ours.to_bytes()).unwrap();
+                let mut common = case.open().from_bytes(&ours.to_bytes()).unwrap();
                 theirs.intersect_into(&mut common);
                 assert!(has_all(&common, &case.keys), "{}", subject.name);
             });
@@ -114,7 +114,7 @@ proptest! {
     fn an_emptied_filter_has_nothing_and_takes_keys_again(case in cases()) {
         for subject in subjects(Ability::Add) {
             let full = subject.build(&case);
-            let mut cleared = case.open().decode(&full.to_bytes()).unwrap();
+            let mut cleared = case.open().from_bytes(&full.to_bytes()).unwrap();
             cleared.clear().unwrap();
             for mut filter in [template(&full), cleared] {
                 prop_assert!(same_shape(&filter, &full), "{}", subject.name);

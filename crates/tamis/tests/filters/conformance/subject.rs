@@ -188,28 +188,28 @@ macro_rules! of_kind {
 /// Adds a key beside other threads.
 pub(crate) fn insert_shared(filter: &AnyFilter, key: impl AsRef<[u8]>) -> bool {
     if let AnyFilter::Window(window) = filter {
-        return window.insert_at(key, Moment::default());
+        return window.insert(key, Moment::default());
     }
     of_kind!(filter, f => f.insert(key))
 }
 
 pub(crate) fn insert_hash(filter: &AnyFilter, hash: Hash) -> bool {
     if let AnyFilter::Window(window) = filter {
-        return window.insert_hash_at(hash, Moment::default());
+        return window.insert(hash, Moment::default());
     }
-    of_kind!(filter, f => f.insert_hash(hash))
+    of_kind!(filter, f => f.insert(hash))
 }
 
 pub(crate) fn contains_hash<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
-    filter.contains_hash(hash)
+    filter.contains(hash)
 }
 
 pub(crate) fn insert_many_shared(filter: &AnyFilter, keys: &[Key], new: &mut [bool]) {
     if let AnyFilter::Window(window) = filter {
         let hashes: Vec<Hash> = keys.iter().map(|key| window.hasher().hash(key)).collect();
-        return window.insert_hashes_at_shared(&hashes, Moment::default(), new);
+        return window.insert_many(&hashes, Moment::default(), new);
     }
-    of_kind!(filter, f => f.insert_many_shared(keys, new))
+    of_kind!(filter, f => f.insert_many(keys, new))
 }
 
 pub(crate) fn template(filter: &AnyFilter) -> AnyFilter {
@@ -281,7 +281,7 @@ impl Way {
             Self::OneShared => return keys.iter().map(|k| insert_shared(filter, k)).collect(),
             Self::Hash => return hashes.iter().map(|h| insert_hash(filter, *h)).collect(),
             Self::Many => filter.insert_many(keys, &mut new).unwrap(),
-            Self::Hashes => filter.insert_hashes(&hashes, &mut new).unwrap(),
+            Self::Hashes => filter.insert_many(&hashes, &mut new).unwrap(),
             Self::ManyShared => insert_many_shared(filter, keys, &mut new),
         }
         new

@@ -26,11 +26,11 @@ fn agrees(filter: &AnyFilter, asked: &[Hash]) {
     let (kind, file) = (filter.kind(), filter.to_bytes());
     let reader = Reader::new(&file);
     let mut found = vec![false; asked.len()];
-    filter.contains_hashes(asked, &mut found);
+    filter.contains_many(asked, &mut found);
     for (hash, found) in asked.iter().zip(found) {
         let read = lookup(kind, &reader, *hash);
         assert_eq!(
-            (found, filter.contains_hash(*hash)),
+            (found, filter.contains(*hash)),
             (read, read),
             "{kind}: {hash:?}"
         );
@@ -76,7 +76,7 @@ proptest! {
         let mut window = Window::with_options(&options, case.capacity, case.rate, case.hasher).unwrap();
         for (i, key) in (0..).zip(&case.keys) {
             let at = Moment::from_micros(-50_000 + i * step - 9_000 * (i % 7));
-            window.insert_many_at(&[key], at, &mut [false]);
+            window.insert_many_mut(&[key], at, &mut [false]);
         }
         let hash = |key: &Key| case.hasher.hash(key);
         let asked: Vec<Hash> = case.keys.iter().chain(&foreign).map(hash).collect();
