@@ -3,11 +3,12 @@
 use crate::chunks::{Chunk, Kind};
 use crate::json::{Escape, Line, unescape};
 use crate::near::{Bands, MinHash};
+use crate::rule::TextUnit;
 use crate::settings::Settings;
 use crate::units::{Span, split};
 use crate::words::Words;
 use std::ops::Range;
-use tamis::{Hash, Hasher, TextUnit};
+use tamis::{Hash, Hasher};
 
 /// What was found in a chunk.
 #[derive(Default)]

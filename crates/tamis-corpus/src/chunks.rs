@@ -1,8 +1,8 @@
 //! Inputs, one after the other, as chunks that end between records or units.
 
+use crate::rule::TextUnit;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tamis::TextUnit;
 use tamis_records::input::{Input, InputError, Packing};
 use tamis_records::progress::Progress;
 

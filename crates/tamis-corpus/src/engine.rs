@@ -75,7 +75,7 @@ pub struct Outcome {
 /// unfinished output has would be dropped from later ones.
 ///
 /// ```
-/// use tamis::TextUnit;
+/// use tamis_corpus::rule::TextUnit;
 /// use tamis_corpus::chunks::Source;
 /// use tamis_corpus::engine::{Job, run};
 /// use tamis_corpus::fold::Fold;

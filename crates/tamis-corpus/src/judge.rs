@@ -1,9 +1,10 @@
 //! Which units were seen before.
 
 use crate::batch::{Batch, Unit};
+use crate::rule::TextUnit;
 use crate::seen::Seen;
 use crate::settings::Settings;
-use tamis::{Error, TextUnit};
+use tamis::Error;
 
 /// Judges the units of a batch one after the other, and adds the new ones.
 ///

@@ -19,7 +19,7 @@
 //!
 //! ```
 //! use std::collections::HashSet;
-//! use tamis::TextUnit;
+//! use tamis_corpus::rule::TextUnit;
 //! use tamis_corpus::units::split;
 //!
 //! let (mut units, mut seen) = (Vec::new(), HashSet::new());

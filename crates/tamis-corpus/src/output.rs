@@ -36,6 +36,9 @@ impl std::error::Error for OutputError {
     }
 }
 
+/// The folder, inside of that of the outputs, of a run that is not finished.
+pub const UNFINISHED: &str = ".tamis-clean";
+
 /// Takes the results of each input, in order.
 pub trait Outputs: Send {
     /// The results of this input follow.

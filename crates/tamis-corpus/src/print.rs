@@ -21,7 +21,7 @@ pub(crate) fn print(settings: &Settings, chunk: &Chunk, batch: &Batch, to: &mut 
     };
     for document in &batch.documents {
         let units = &batch.units[document.units.clone()];
-        counts.add(settings, document, units);
+        counts.add(document, units);
         match settings.output {
             Output::Cleaned => printer.clean(document, units, batch, chunk.kind, &mut counts),
             Output::Annotated => printer.annotate(document, units),

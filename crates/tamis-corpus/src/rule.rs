@@ -1,14 +1,16 @@
 //! What a unit is: recorded in a filter's key rule, so that a later run can't disagree.
 
 use crate::fold::Fold;
-use tamis::{KeyRule, TextRule, TextUnit};
+use tamis::{KeyRule, TextRule};
+
+#[doc(inline)]
+pub use tamis::TextUnit;
 
 /// Which parts of a text are compared, and which differences between them don't count.
 ///
 /// ```
-/// use tamis::TextUnit;
 /// use tamis_corpus::fold::Fold;
-/// use tamis_corpus::rule::UnitRule;
+/// use tamis_corpus::rule::{TextUnit, UnitRule};
 /// let rule = UnitRule::new(TextUnit::Line, "case".parse::<Fold>()?);
 /// let recorded = rule.key_rule();
 /// assert_eq!(recorded.to_string(), "lines of a text, case ignored");

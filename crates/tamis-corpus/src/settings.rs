@@ -1,8 +1,7 @@
 //! What a run is asked to do.
 
 use crate::json::Fields;
-use crate::rule::UnitRule;
-use tamis::TextUnit;
+use crate::rule::{TextUnit, UnitRule};
 
 /// What is done with what was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Settings {
     /// The usual ones: text is in `/text`, names are in `/id`, repetitions are cut out.
     ///
     /// ```
-    /// use tamis::TextUnit;
+    /// use tamis_corpus::rule::TextUnit;
     /// use tamis_corpus::fold::Fold;
     /// use tamis_corpus::rule::UnitRule;
     /// use tamis_corpus::settings::Settings;

@@ -4,7 +4,7 @@
 //! replaced whole, which names that filter; the outputs' own names. Whenever it ends, the list and its filter agree, and
 //! outputs that the list has and that still lack their names get them by the next run.
 
-use crate::output::{Asked, OutputError, Refused};
+use crate::output::{Asked, OutputError, Refused, UNFINISHED};
 use crate::seen::Seen;
 use serde_json::{Value, json};
 use std::fs;
@@ -13,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use tamis::file::{Existing, Replacement};
 
-/// The folder's name.
-const NAME: &str = ".tamis-clean";
 const LIST: &str = "finished.json";
 const VERSION: u64 = 1;
 
@@ -79,7 +77,7 @@ impl State {
             return Err(Refused::OneName(twice[0].to_owned()));
         }
         let mut state = Self {
-            folder: outputs.join(NAME),
+            folder: outputs.join(UNFINISHED),
             options: asked.options.clone(),
             filter_was: asked.filter.clone(),
             is_saved: false,
@@ -251,7 +249,7 @@ impl State {
     }
 
     pub(crate) fn forget(outputs: &Path) -> io::Result<()> {
-        match fs::remove_dir_all(outputs.join(NAME)) {
+        match fs::remove_dir_all(outputs.join(UNFINISHED)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }

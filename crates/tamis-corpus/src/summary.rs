@@ -46,8 +46,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    pub(crate) fn add(&mut self, settings: &Settings, document: &Document, units: &[Unit]) {
-        let _ = settings;
+    pub(crate) fn add(&mut self, document: &Document, units: &[Unit]) {
         match document.content {
             Content::Text => self.records += 1,
             Content::Nothing => {}

@@ -3,9 +3,9 @@
 //! What separates two units belongs to the first one where text is cut, and to neither where they are compared. Parts
 //! with nothing but white space are no units.
 
+use crate::rule::TextUnit;
 use memchr::memchr;
 use std::ops::Range;
-use tamis::TextUnit;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// A unit, in bytes of its text.
@@ -29,7 +29,7 @@ impl Span {
 /// Appends the units of a text, in order.
 ///
 /// ```
-/// use tamis::TextUnit;
+/// use tamis_corpus::rule::TextUnit;
 /// use tamis_corpus::units::{Span, split};
 /// let mut units = Vec::new();
 /// split("One.\nTwo.\n\nThree.", TextUnit::Paragraph, &mut units);

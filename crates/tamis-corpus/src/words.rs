@@ -17,17 +17,17 @@ use unicode_segmentation::UnicodeSegmentation;
 pub struct Words {
     text: String,
     /// Where each word begins; one more at the end, behind a blank that is not there.
-    starts: Vec<u32>,
+    starts: Vec<usize>,
 }
 
 impl Words {
-    /// Takes the words of another text. Text beyond 4 GiB is left out.
+    /// Takes the words of another text.
     pub fn take(&mut self, text: &str, fold: Fold) {
         self.text.clear();
         self.starts.clear();
         let bytes = text.as_bytes();
         let mut at = 0;
-        while at < bytes.len() && self.text.len() < (u32::MAX / 4) as usize {
+        while at < bytes.len() {
             if bytes[at] <= b' ' && is_space(bytes[at]) {
                 at += 1;
                 continue;
@@ -47,7 +47,7 @@ impl Words {
                 }
             }
         }
-        self.starts.push(self.text.len() as u32);
+        self.starts.push(self.text.len());
     }
 
     /// The words of a token, which is ASCII without white space.
@@ -98,7 +98,7 @@ impl Words {
         if !self.starts.is_empty() {
             self.text.push(' ');
         }
-        self.starts.push(self.text.len() as u32);
+        self.starts.push(self.text.len());
     }
 
     /// How many there are.
@@ -115,8 +115,8 @@ impl Words {
     /// `n` words from the one with this number on, which must be there.
     #[inline]
     pub fn ngram(&self, at: usize, n: usize) -> &str {
-        let start = self.starts[at] as usize;
-        let end = self.starts[at + n] as usize;
+        let start = self.starts[at];
+        let end = self.starts[at + n];
         // The blank before the next word.
         let end = if at + n < self.len() { end - 1 } else { end };
         &self.text[start..end]

@@ -95,6 +95,7 @@ impl KeyRule {
     /// assert_eq!(&*rule.apply(b"A line"), b"A line");
     /// assert!(KeyRule::EXACT.of_text(TextRule::of(TextUnit::Words(0))).is_none());
     /// ```
+    #[doc(hidden)]
     pub const fn of_text(self, text: TextRule) -> Option<Self> {
         if self.url || self.values != 1 || !text.is_sound() {
             return None;
@@ -106,6 +107,7 @@ impl KeyRule {
     }
 
     /// What a key is of a text, if it is that.
+    #[doc(hidden)]
     #[inline]
     pub const fn text(&self) -> Option<TextRule> {
         self.text

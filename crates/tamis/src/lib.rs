@@ -121,7 +121,7 @@ pub use guard::{FalseAlarms, Guard, GuardCounts};
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
 pub use key::{Id, Key};
-pub use key_rule::{KeyRule, TextRule, TextUnit};
+pub use key_rule::KeyRule;
 pub use kind::Kind;
 pub use list::{Both, Contradiction, ListBuilder};
 pub use moment::{Moment, calendar};
@@ -129,6 +129,10 @@ pub use plan::Plan;
 pub use plan::growing::Expansion;
 pub use raw::window::{Renewal, Span, When, WindowOptions};
 pub use store::body::{Body, Bytes, Map};
+
+// For `tamis-corpus`, which makes such keys.
+#[doc(hidden)]
+pub use key_rule::{TextRule, TextUnit};
 
 // Their home is `file`.
 #[cfg(feature = "files")]

@@ -139,6 +139,12 @@ fn an_unfinished_run_is_not_continued_as_another_one() {
         "{}",
         ran.err
     );
+    let ran = dir.run("clean out -o other");
+    assert!(
+        ran.code == 2 && ran.err.contains("has an unfinished run"),
+        "{}",
+        ran.err
+    );
     dir.write("1.jsonl", records(&["changed"]));
     let ran = dir.run("clean 1.jsonl 2.jsonl.gz -o out --by line");
     assert!(
@@ -187,6 +193,7 @@ fn arguments_that_make_no_sense_are_explained() {
         ("--against plain.tamis a.jsonl", "holds no units of text"),
         ("--against none.tamis a.jsonl", "none.tamis"),
         ("none.jsonl", "none.jsonl"),
+        ("--filter redis://h/x a.jsonl", "is a file, not in Redis"),
         ("--filter a.jsonl a.jsonl", "both input and filter"),
     ] {
         let ran = dir.run(&format!("clean {line}"));

@@ -3,11 +3,10 @@
 mod naive;
 
 use std::path::PathBuf;
-use tamis::TextUnit;
-use tamis_corpus::chunks::Source;
+use tamis_corpus::chunks::{Kind, Source};
 use tamis_corpus::engine::{Job, run};
 use tamis_corpus::output::Stream;
-use tamis_corpus::rule::UnitRule;
+use tamis_corpus::rule::{TextUnit, UnitRule};
 use tamis_corpus::seen::Seen;
 use tamis_corpus::settings::{Output, Settings, Use};
 use tamis_corpus::summary::Summary;
@@ -461,4 +460,66 @@ fn plain_text_is_cut_as_records_are() {
         expected.extend_from_slice(END);
         assert!(outputs[0] == expected, "{unit:?}");
     }
+}
+
+/// Records with bytes changed, removed and doubled: nothing panics, what is no text any more is kept, and every line of
+/// the output is one of the input or a part of it.
+#[test]
+fn damaged_records_are_kept_or_cut_and_never_more() {
+    let mut draw = Draw(9);
+    let files = Files::new();
+    let whole = records(&draw.corpus(400), 0).into_bytes();
+    for round in 0..12 {
+        let mut bytes = whole.clone();
+        for _ in 0..2000 {
+            let at = draw.below(bytes.len());
+            match draw.below(4) {
+                0 => drop(bytes.remove(at)),
+                1 => bytes[at] = draw.below(256) as u8,
+                2 => bytes.insert(at, bytes[at]),
+                _ => bytes[at] = b"\\\"{}u0n"[draw.below(7)],
+            }
+        }
+        let path = files.write("a.jsonl", "");
+        std::fs::write(&path, &bytes).unwrap();
+        let units = [
+            TextUnit::Document,
+            TextUnit::Paragraph,
+            TextUnit::Sentence,
+            TextUnit::Line,
+            TextUnit::Words(3),
+            TextUnit::Alike(80),
+        ];
+        let unit = units[round % units.len()];
+        for (kind, fold) in [
+            (Kind::Json, "case,space,punctuation,nfkc"),
+            (Kind::Text, ""),
+        ] {
+            let settings = Settings::new(rule(unit, fold));
+            let mut seen = Seen::new(settings.rule, 100_000, 1e-6).unwrap();
+            let source = Source {
+                path: path.clone(),
+                kind,
+            };
+            let (output, summary) = clean_with(&settings, &mut seen, &[source], 2);
+            let total = summary.total();
+            assert_eq!(
+                output.len() as u64,
+                total.bytes - total.cut,
+                "{unit:?}, {kind:?}"
+            );
+            assert!(is_subsequence(&output, &bytes), "{unit:?}, {kind:?}");
+            if kind == Kind::Json {
+                assert!(total.broken > 50 && total.records > 50, "{total:?}");
+                let lines =
+                    |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+                assert_eq!(lines(&output), lines(&bytes) - total.dropped);
+            }
+        }
+    }
+}
+
+fn is_subsequence(part: &[u8], whole: &[u8]) -> bool {
+    let mut rest = whole.iter();
+    part.iter().all(|byte| rest.any(|other| other == byte))
 }

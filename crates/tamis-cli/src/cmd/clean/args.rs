@@ -3,8 +3,8 @@
 use crate::human;
 use std::path::PathBuf;
 use std::str::FromStr;
-use tamis::TextUnit;
 use tamis_corpus::fold::Fold;
+use tamis_corpus::rule::TextUnit;
 
 /// Drop repeated text from a corpus
 ///

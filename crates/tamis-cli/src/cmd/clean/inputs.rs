@@ -6,6 +6,8 @@ use crate::{find, output};
 use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use tamis_corpus::chunks::{self, Source};
+use tamis_corpus::output::UNFINISHED;
+use tamis_redis::Location;
 
 /// The inputs in their order, each with the name of its output.
 pub(super) struct Inputs {
@@ -29,6 +31,16 @@ impl Inputs {
         }
         if let Some(report) = &args.report {
             apart.note(Role::Report, report)?;
+        }
+        let filters = [&args.filter, &args.learn, &args.against];
+        for filter in filters.into_iter().flatten() {
+            if filter.to_str().is_some_and(Location::looks_like) {
+                // Its text isn't repeated: a password may be in it.
+                bail!(
+                    "the filter of a corpus is a file, not in Redis\n\
+                     hint: each machine cleans its own files with a filter of its own; `tamis merge` combines them"
+                );
+            }
         }
         let folder = args.output.as_deref().or(args.attributes.as_deref());
         let mut inputs = Self {
@@ -63,6 +75,12 @@ impl Inputs {
         }
         let outputs = folder.and_then(|folder| folder.canonicalize().ok());
         for path in files {
+            if path.components().any(|part| part.as_os_str() == UNFINISHED) {
+                bail!(
+                    "{} has an unfinished run of `tamis clean`\nhint: start that run again to finish it",
+                    root.display()
+                );
+            }
             let is_output = |outputs: &PathBuf| {
                 path.canonicalize()
                     .is_ok_and(|path| path.starts_with(outputs))
