@@ -56,6 +56,7 @@ Exit codes: 0 a key was found or the work is done, 1 no key was found, 2 an erro
 
 Examples:
   tamis dedup urls.txt                      each distinct line once
+  tamis clean corpus/ -o cleaned/           each document of a corpus once
   tamis plan --capacity 10M -p 0.001        what would it cost?
   tamis compare urls.txt                    which is best for these keys?
   tamis create seen.tamis --capacity 10M    make a filter
@@ -70,6 +71,7 @@ Examples:
 /// What this build was made without: its commands, and what else.
 fn lacking() -> Vec<&'static str> {
     let parts = [
+        ("clean", cfg!(feature = "clean")),
         ("compare", cfg!(feature = "compare")),
         ("serve", cfg!(feature = "serve")),
         ("parquet", cfg!(feature = "parquet")),
@@ -101,6 +103,11 @@ fn after_help() -> String {
 #[derive(Subcommand)]
 enum Command {
     Dedup(cmd::dedup::Args),
+    #[cfg(feature = "clean")]
+    Clean(Box<cmd::clean::Args>),
+    #[cfg(not(feature = "clean"))]
+    #[command(hide = true)]
+    Clean(cmd::absent::Args),
     Plan(cmd::plan::Args),
     #[cfg(feature = "compare")]
     Compare(cmd::compare::Args),
@@ -175,6 +182,10 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Dedup(args) => cmd::dedup::run(args),
+        #[cfg(feature = "clean")]
+        Command::Clean(args) => cmd::clean::run(*args),
+        #[cfg(not(feature = "clean"))]
+        Command::Clean(_) => cmd::absent::run("clean"),
         Command::Plan(args) => cmd::plan::run(args),
         #[cfg(feature = "compare")]
         Command::Compare(args) => cmd::compare::run(args),

@@ -161,6 +161,12 @@ pub(crate) struct Run {
 impl Run {
     /// The rule for a filter whose keys are made by `filters`.
     pub(crate) fn rule_for(&self, filters: &tamis::KeyRule) -> Result<RecordRule> {
+        if filters.text().is_some() {
+            bail!(
+                "the filter holds units of text ({filters}), which only `tamis clean` makes\n\
+                 hint: `tamis clean --filter` or `--against` asks it"
+            );
+        }
         self.rule.clone().for_filter(filters).map_err(|other| {
             let option = match other.asked {
                 Asked::IgnoreCase => "--ignore-case",

@@ -14,6 +14,7 @@
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
 //! - [`patterns`] and [`needs`]: what is looked for in lines, and the keys that text must have for it.
 //! - [`patterns`] and [`grep`]: what is looked for in lines of text, and finding and printing them as ripgrep does.
+//! - [`turn`]: a value that threads use in the order of what they carry.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -80,7 +81,7 @@ pub mod reader;
 pub mod records;
 pub mod scan;
 pub mod search;
-mod turn;
+pub mod turn;
 mod written;
 
 // Where `flow`, `turn` and `written` find their locks.

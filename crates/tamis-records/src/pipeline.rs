@@ -587,8 +587,12 @@ fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Resu
     Ok(())
 }
 
-/// A thread that panics never passes its turns on, and the others would wait for ever.
-pub(crate) struct EndOnPanic;
+/// Ends the program if its thread panics: such a thread never passes its turns on, and the others would wait for ever.
+///
+/// ```
+/// let _guard = tamis_records::pipeline::EndOnPanic;
+/// ```
+pub struct EndOnPanic;
 
 impl Drop for EndOnPanic {
     fn drop(&mut self) {

@@ -7,7 +7,24 @@ use std::ops::{Deref, DerefMut};
 /// Threads that wait, at most, before two of them share a condition.
 const SEATS: u64 = 32;
 
-pub(crate) struct Turn<T> {
+/// A value that threads use one after the other, in the order of what they carry.
+///
+/// ```
+/// use tamis_records::turn::Turn;
+/// let text = Turn::new(String::new());
+/// std::thread::scope(|scope| {
+///     for (number, part) in ["a", "b", "c"].into_iter().enumerate().rev() {
+///         let text = &text;
+///         scope.spawn(move || {
+///             let mut text = text.wait(number as u64);
+///             text.push_str(part);
+///             text.pass();
+///         });
+///     }
+/// });
+/// assert_eq!(*text.as_it_is(), "abc");
+/// ```
+pub struct Turn<T> {
     queue: Mutex<Queue<T>>,
     /// Whoever waits for a block's turn waits for one of these, by the block's number: only the next one is woken.
     seats: Box<[Condvar]>,
@@ -20,7 +37,8 @@ struct Queue<T> {
 }
 
 impl<T> Turn<T> {
-    pub(crate) fn new(value: T) -> Self {
+    /// The value, which block 0 uses first.
+    pub fn new(value: T) -> Self {
         Self {
             queue: Mutex::new(Queue {
                 next: 0,
@@ -32,7 +50,10 @@ impl<T> Turn<T> {
     }
 
     /// Waits until every block before `number` has passed.
-    pub(crate) fn wait(&self, number: u64) -> Access<'_, T> {
+    ///
+    /// # Panics
+    /// If a thread panicked while it held the value.
+    pub fn wait(&self, number: u64) -> Access<'_, T> {
         let mut queue = self
             .queue
             .lock()
@@ -51,7 +72,10 @@ impl<T> Turn<T> {
     }
 
     /// The value now, whoever's turn it is. Nobody else gets it meanwhile.
-    pub(crate) fn as_it_is(&self) -> Access<'_, T> {
+    ///
+    /// # Panics
+    /// If a thread panicked while it held the value.
+    pub fn as_it_is(&self) -> Access<'_, T> {
         Access {
             queue: self
                 .queue
@@ -67,14 +91,14 @@ fn seat(seats: &[Condvar], number: u64) -> &Condvar {
 }
 
 /// The value, for as long as it is this block's turn.
-pub(crate) struct Access<'a, T> {
+pub struct Access<'a, T> {
     queue: MutexGuard<'a, Queue<T>>,
     seats: &'a [Condvar],
 }
 
 impl<T> Access<'_, T> {
     /// Lets the next block in. Merely dropping the access keeps the turn.
-    pub(crate) fn pass(mut self) {
+    pub fn pass(mut self) {
         self.queue.next += 1;
         let (next, someone_waits) = (self.queue.next, self.queue.waiting > 0);
         drop(self.queue);

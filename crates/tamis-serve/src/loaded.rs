@@ -64,7 +64,17 @@ impl Opening {
         let at = || path.display().to_string();
         match self.foreign.load(path).with_context(at)? {
             Some(foreign) => Ok(foreign),
-            None => Ok(Loaded::Ours(self.ours.load(path).with_context(at)?)),
+            None => {
+                let filter = self.ours.load(path).with_context(at)?;
+                let rule = filter.hasher().rule();
+                if rule.text().is_some() {
+                    bail!(
+                        "{}: the filter holds units of text ({rule}), which only `tamis clean` makes",
+                        at()
+                    );
+                }
+                Ok(Loaded::Ours(filter))
+            }
         }
     }
 }

@@ -5,8 +5,11 @@
 //! "no". So the rule is recorded in the header, next to the hash, and applied
 //! wherever a key is hashed.
 
+mod text;
 #[cfg(feature = "url")]
 mod web;
+
+pub use text::{TextRule, TextUnit};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,6 +32,7 @@ pub struct KeyRule {
     ignore_case: bool,
     url: bool,
     values: u8,
+    text: Option<TextRule>,
 }
 
 impl Default for KeyRule {
@@ -43,6 +47,7 @@ impl KeyRule {
         ignore_case: false,
         url: false,
         values: 1,
+        text: None,
     };
 
     /// Ignores case: that of Unicode letters in a key that is UTF-8, otherwise that of ASCII
@@ -79,6 +84,35 @@ impl KeyRule {
         }
     }
 
+    /// A key is a unit of text, which the caller makes; [`apply`](Self::apply) leaves it as it is. `None` if
+    /// the rule is for URLs or several values, or its numbers make no sense.
+    ///
+    /// ```
+    /// use tamis::{KeyRule, TextRule, TextUnit};
+    /// let lines = TextRule::of(TextUnit::Line);
+    /// let rule = KeyRule::EXACT.ignore_case().of_text(lines).unwrap();
+    /// assert_eq!(rule.text(), Some(lines));
+    /// assert_eq!(&*rule.apply(b"A line"), b"A line");
+    /// assert!(KeyRule::EXACT.of_text(TextRule::of(TextUnit::Words(0))).is_none());
+    /// ```
+    #[doc(hidden)]
+    pub const fn of_text(self, text: TextRule) -> Option<Self> {
+        if self.url || self.values != 1 || !text.is_sound() {
+            return None;
+        }
+        Some(Self {
+            text: Some(text),
+            ..self
+        })
+    }
+
+    /// What a key is of a text, if it is that.
+    #[doc(hidden)]
+    #[inline]
+    pub const fn text(&self) -> Option<TextRule> {
+        self.text
+    }
+
     /// Whether case is ignored.
     #[inline]
     pub const fn ignores_case(&self) -> bool {
@@ -107,7 +141,7 @@ impl KeyRule {
     /// ```
     #[inline]
     pub fn apply<'k>(&self, value: &'k [u8]) -> Cow<'k, [u8]> {
-        if *self == Self::EXACT || self.values > 1 {
+        if *self == Self::EXACT || self.values > 1 || self.text.is_some() {
             return Cow::Borrowed(value);
         }
         let mut key = Vec::with_capacity(value.len());
@@ -140,7 +174,8 @@ impl KeyRule {
         if key.len() == start {
             key.extend_from_slice(value);
         }
-        if self.ignore_case {
+        // A unit of text is folded already.
+        if self.ignore_case && self.text.is_none() {
             lower_case(key, start);
         }
         url != Some(None)
@@ -181,8 +216,11 @@ impl KeyRule {
         expected
     }
 
-    /// As bits 1 and 2 and the second byte of the header's flags.
+    /// As bits 1 and 2 and the second byte of the header's flags; of text, as [`TextRule`] has them, and bit 1.
     pub(crate) const fn encode(&self) -> u32 {
+        if let Some(text) = self.text {
+            return (self.ignore_case as u32) << 1 | text.encode();
+        }
         let values = match self.values {
             1 => 0,
             values => values as u32,
@@ -192,6 +230,16 @@ impl KeyRule {
 
     /// The rule in these flags; `None` if they mean something else, too.
     pub(crate) const fn decode(flags: u32) -> Option<Self> {
+        if TextRule::is_in(flags) {
+            return match TextRule::decode(flags & !0b010) {
+                Some(text) => Some(Self {
+                    ignore_case: flags & 0b010 != 0,
+                    text: Some(text),
+                    ..Self::EXACT
+                }),
+                None => None,
+            };
+        }
         let values = match flags >> 8 {
             0 => 1,
             values @ 2..=255 => values as u8,
@@ -202,6 +250,7 @@ impl KeyRule {
                 ignore_case: flags & 0b010 != 0,
                 url: flags & 0b100 != 0,
                 values,
+                text: None,
             }),
             _ => None,
         }
@@ -215,6 +264,10 @@ impl fmt::Display for KeyRule {
             return f.write_str("exact");
         }
         let mut comma = "";
+        if let Some(text) = self.text {
+            write!(f, "{text}")?;
+            comma = ", ";
+        }
         for (holds, text) in [
             (self.ignore_case, "case ignored"),
             (self.url, "URLs normalised"),
@@ -252,13 +305,15 @@ mod tests {
     #[test]
     fn flags_round_trip_and_others_are_refused() {
         let mut known = 0;
-        for flags in 0..=0x1_FFFFu32 {
+        for flags in 0..=0x3F_FFFFu32 {
             if let Some(rule) = KeyRule::decode(flags) {
                 assert_eq!(rule.encode(), flags);
                 known += 1;
             }
         }
-        assert_eq!(known, 4 * 255);
+        // Of text: four units without a number, words, and percentages; each with case and three other folds.
+        let of_text = (4 + 255 + 99) * 16;
+        assert_eq!(known, 4 * 255 + of_text);
         assert_eq!(KeyRule::decode(0), Some(KeyRule::EXACT));
         assert_eq!(KeyRule::decode(1 << 31), None);
     }

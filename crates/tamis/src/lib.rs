@@ -63,6 +63,7 @@
 //! - `wasm-js`: `random` in browsers and Node.js.
 //! - `url`: keys that are URLs can be normalised (`KeyRule::url`).
 //! - `url-by-caller`: the same rule, but the caller has normalised the keys, by other means than the crate `url`.
+//! - `text`: filters whose keys are units of text can be opened (`KeyRule::text`); the caller makes the units.
 //! - `plain-heap`: all memory comes from the global allocator, and can be listed
 //!   and moved (`allocations`, `relocate`), for servers that account for it.
 
@@ -128,6 +129,10 @@ pub use plan::Plan;
 pub use plan::growing::Expansion;
 pub use raw::window::{Renewal, Span, When, WindowOptions};
 pub use store::body::{Body, Bytes, Map};
+
+// For `tamis-corpus`, which makes such keys.
+#[doc(hidden)]
+pub use key_rule::{TextRule, TextUnit};
 
 // Their home is `file`.
 #[cfg(feature = "files")]

@@ -81,6 +81,12 @@ impl Args {
         let at = window::asked_at(&self.filter, filter, self.at)?;
         let rate_now = filter.rate_now();
         let hasher = filter.hasher();
+        if hasher.rule().text().is_some() {
+            bail!(
+                "the filter holds units of text ({}), which only `tamis clean` makes",
+                hasher.rule()
+            );
+        }
         self.each_key(hasher.rule(), |shown, key| {
             let hash = hasher.hash_exact(key);
             let explained = Explained::of(filter, shown, hash, rate_now);

@@ -1,10 +1,17 @@
 //! One file a subcommand: its arguments, then what it does.
 
-#[cfg(not(all(feature = "compare", feature = "serve", feature = "parquet")))]
+#[cfg(not(all(
+    feature = "clean",
+    feature = "compare",
+    feature = "serve",
+    feature = "parquet"
+)))]
 pub(crate) mod absent;
 pub(crate) mod add;
 pub(crate) mod build;
 pub(crate) mod check;
+#[cfg(feature = "clean")]
+pub(crate) mod clean;
 #[cfg(feature = "compare")]
 pub(crate) mod compare;
 pub(crate) mod completions;

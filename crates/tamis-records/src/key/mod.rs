@@ -39,6 +39,23 @@ use serde_json::value::RawValue;
 use std::fmt;
 use tamis::Moment;
 
+/// What the pointers point to in a line of JSON, each as it is written there.
+///
+/// ```
+/// use tamis_records::key::{Pointer, values};
+/// let pointers = Pointer::parse_list("/meta/id,/text")?;
+/// let found = values(br#"{"text": "a", "meta": {}}"#, &pointers).unwrap();
+/// assert!(found[0].is_none());
+/// assert_eq!(found[1].unwrap().get(), r#""a""#);
+/// # Ok::<(), String>(())
+/// ```
+pub fn values<'j>(
+    line: &'j [u8],
+    pointers: &[Pointer],
+) -> serde_json::Result<Vec<Option<&'j RawValue>>> {
+    json::search(line, pointers)
+}
+
 /// In front of a record that stands in for its missing key. No UTF-8 text starts so.
 const NO_KEY: u8 = 0xFE;
 /// In place of the length of a value that is not there.

@@ -349,6 +349,12 @@ pub(crate) fn decode_hasher(
             what: "normalises URLs",
         });
     }
+    if rule.text().is_some() && !cfg!(feature = "text") {
+        return Err(Error::Feature {
+            feature: "text",
+            what: "holds units of text",
+        });
+    }
     let hasher = match (hash, flags & FLAG_KEY_APART) {
         (HASH_XXH3, 0) => {
             reserved("bytes after the seed", secret[8..] == [0; 8])?;

@@ -1,0 +1,149 @@
+//! Which files a run reads, and what their outputs are called.
+
+use super::args::{Args, Kind};
+use crate::apart::{Apart, Role};
+use crate::{find, output};
+use anyhow::{Result, bail};
+use std::path::{Path, PathBuf};
+use tamis_corpus::chunks::{self, Source};
+use tamis_corpus::output::UNFINISHED;
+use tamis_redis::Location;
+
+/// The inputs in their order, each with the name of its output.
+pub(super) struct Inputs {
+    pub(super) sources: Vec<Source>,
+    pub(super) names: Vec<PathBuf>,
+    /// The size of all of them, about as it is when they are unpacked.
+    pub(super) text: u64,
+}
+
+/// What compression usually makes of text.
+const PACKED: u64 = 4;
+
+impl Inputs {
+    pub(super) fn find(args: &Args) -> Result<Self> {
+        let mut apart = Apart::default();
+        for filter in [&args.filter, &args.learn, &args.against]
+            .into_iter()
+            .flatten()
+        {
+            apart.note(Role::Filter, filter)?;
+        }
+        if let Some(report) = &args.report {
+            apart.note(Role::Report, report)?;
+        }
+        let filters = [&args.filter, &args.learn, &args.against];
+        for filter in filters.into_iter().flatten() {
+            if filter.to_str().is_some_and(Location::looks_like) {
+                // Its text isn't repeated: a password may be in it.
+                bail!(
+                    "the filter of a corpus is a file, not in Redis\n\
+                     hint: each machine cleans its own files with a filter of its own; `tamis merge` combines them"
+                );
+            }
+        }
+        let folder = args.output.as_deref().or(args.attributes.as_deref());
+        let mut inputs = Self {
+            sources: Vec::new(),
+            names: Vec::new(),
+            text: 0,
+        };
+        let mut roots = args.files.clone();
+        if roots.is_empty() {
+            roots.push("-".into());
+        }
+        for root in roots {
+            inputs.add(&root, folder, args.kind, &apart)?;
+        }
+        if inputs.sources.is_empty() {
+            bail!("no files in the folders\nhint: hidden ones are read, too; is the path right?");
+        }
+        inputs.check_apart(folder, &mut apart)?;
+        Ok(inputs)
+    }
+
+    fn add(
+        &mut self,
+        root: &Path,
+        folder: Option<&Path>,
+        kind: Option<Kind>,
+        apart: &Apart,
+    ) -> Result<()> {
+        let (files, unlisted) = find::files(vec![root.to_owned()], apart);
+        if let Some((path, why)) = unlisted.first() {
+            bail!("{}: {why}", path.display());
+        }
+        let outputs = folder.and_then(|folder| folder.canonicalize().ok());
+        for path in files {
+            if path.components().any(|part| part.as_os_str() == UNFINISHED) {
+                bail!(
+                    "{} has an unfinished run of `tamis clean`\nhint: start that run again to finish it",
+                    root.display()
+                );
+            }
+            let is_output = |outputs: &PathBuf| {
+                path.canonicalize()
+                    .is_ok_and(|path| path.starts_with(outputs))
+            };
+            if root.is_dir() && outputs.as_ref().is_some_and(is_output) {
+                continue;
+            }
+            self.names.push(match path.strip_prefix(root) {
+                Ok(inner) if root.is_dir() => inner.to_owned(),
+                _ if path == Path::new("-") => "stdin.jsonl".into(),
+                _ => path.file_name().unwrap_or_default().into(),
+            });
+            self.text += size(&path);
+            let mut source = Source::by_name(path);
+            match kind {
+                Some(Kind::Json) => source.kind = chunks::Kind::Json,
+                Some(Kind::Text) => source.kind = chunks::Kind::Text,
+                None => {}
+            }
+            self.sources.push(source);
+        }
+        Ok(())
+    }
+
+    /// Refuses inputs that are outputs as well, and filters that are inputs.
+    fn check_apart(&self, folder: Option<&Path>, apart: &mut Apart) -> Result<()> {
+        if let Some(folder) = folder {
+            if output::file(Some(folder)).is_none() || folder.is_file() {
+                bail!(
+                    "{} is no folder: each input has an output of its own\n\
+                     hint: name a folder that is there or not, or omit it to write to standard output",
+                    folder.display()
+                );
+            }
+            for name in &self.names {
+                apart.note(Role::Output, &folder.join(name))?;
+            }
+        }
+        for source in &self.sources {
+            apart.check_input(&source.path)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.sources
+            .iter()
+            .map(|source| source.path.clone())
+            .collect()
+    }
+
+    /// Whether one of them is plain text.
+    pub(super) fn has_text(&self) -> bool {
+        self.sources
+            .iter()
+            .any(|source| source.kind == chunks::Kind::Text)
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    let bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("gz" | "zst" | "bz2" | "xz") => bytes.saturating_mul(PACKED),
+        _ => bytes,
+    }
+}

@@ -1,0 +1,110 @@
+//! What a unit is: recorded in a filter's key rule, so that a later run can't disagree.
+
+use crate::fold::Fold;
+use tamis::{KeyRule, TextRule};
+
+#[doc(inline)]
+pub use tamis::TextUnit;
+
+/// Which parts of a text are compared, and which differences between them don't count.
+///
+/// ```
+/// use tamis_corpus::fold::Fold;
+/// use tamis_corpus::rule::{TextUnit, UnitRule};
+/// let rule = UnitRule::new(TextUnit::Line, "case".parse::<Fold>()?);
+/// let recorded = rule.key_rule();
+/// assert_eq!(recorded.to_string(), "lines of a text, case ignored");
+/// assert_eq!(UnitRule::of(&recorded), Some(rule));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitRule {
+    unit: TextUnit,
+    fold: Fold,
+}
+
+impl UnitRule {
+    /// Units of this sort. Words have neither white space nor punctuation around them, so with
+    /// [`TextUnit::Words`] and [`TextUnit::Alike`] these two folds are left out.
+    pub fn new(unit: TextUnit, fold: Fold) -> Self {
+        let fold = match unit {
+            TextUnit::Words(_) | TextUnit::Alike(_) => Fold {
+                space: false,
+                punctuation: false,
+                ..fold
+            },
+            _ => fold,
+        };
+        Self { unit, fold }
+    }
+
+    /// The rule of a filter that holds units of text.
+    pub fn of(rule: &KeyRule) -> Option<Self> {
+        let text = rule.text()?;
+        let fold = Fold {
+            case: rule.ignores_case(),
+            space: text.ignores_space(),
+            punctuation: text.ignores_punctuation(),
+            nfkc: text.is_nfkc(),
+        };
+        Some(Self::new(text.unit(), fold))
+    }
+
+    /// What a filter records.
+    ///
+    /// # Panics
+    /// If the unit's number makes no sense: no words, or a likeness that isn't 1 to 99 percent.
+    pub fn key_rule(&self) -> KeyRule {
+        let mut text = TextRule::of(self.unit);
+        if self.fold.nfkc {
+            text = text.nfkc();
+        }
+        if self.fold.punctuation {
+            text = text.ignore_punctuation();
+        }
+        if self.fold.space {
+            text = text.ignore_space();
+        }
+        let rule = if self.fold.case {
+            KeyRule::EXACT.ignore_case()
+        } else {
+            KeyRule::EXACT
+        };
+        rule.of_text(text).expect("the unit has a sound number")
+    }
+
+    /// What is compared.
+    pub const fn unit(&self) -> TextUnit {
+        self.unit
+    }
+
+    /// Which differences don't count.
+    pub const fn fold(&self) -> Fold {
+        self.fold
+    }
+
+    /// Whether keys are made of words.
+    pub(crate) const fn takes_words(&self) -> bool {
+        matches!(self.unit, TextUnit::Words(_) | TextUnit::Alike(_))
+    }
+
+    /// How many bytes of text there are for each key, about.
+    pub(crate) const fn usual_bytes(&self) -> u64 {
+        match self.unit {
+            TextUnit::Paragraph => 300,
+            TextUnit::Sentence | TextUnit::Line => 100,
+            TextUnit::Words(_) => 6,
+            TextUnit::Alike(_) => 200,
+            _ => 2000,
+        }
+    }
+
+    /// The false-"yes" rate of a new filter, where nobody says one. A unit that is judged by many n-grams survives a
+    /// few wrong ones.
+    pub const fn usual_rate(&self) -> f64 {
+        match self.unit {
+            TextUnit::Words(_) => 1e-3,
+            _ => 1e-6,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! What a run needs to go on after it was killed: a folder inside of the outputs' folder.
+//!
+//! Outputs are written there first. To save is, in this order: the filter under a new name; the list of finished inputs,
+//! replaced whole, which names that filter; the outputs' own names. Whenever it ends, the list and its filter agree, and
+//! outputs that the list has and that still lack their names get them by the next run.
+
+use crate::output::{Asked, OutputError, Refused, UNFINISHED};
+use crate::seen::Seen;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use tamis::file::{Existing, Replacement};
+
+const LIST: &str = "finished.json";
+const VERSION: u64 = 1;
+
+/// An input that is finished, or will be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finished {
+    path: String,
+    /// The name of its output, inside of the folder.
+    name: PathBuf,
+    /// How long it is and when it was written: another content is another input.
+    bytes: u64,
+    written: u64,
+}
+
+impl Finished {
+    pub(crate) fn of(path: &Path, name: &Path) -> Self {
+        let metadata = fs::metadata(path).ok();
+        let written = metadata
+            .as_ref()
+            .and_then(|metadata| metadata.modified().ok());
+        let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Self {
+            path: path.display().to_string(),
+            name: name.to_owned(),
+            bytes: metadata.map_or(0, |metadata| metadata.len()),
+            written: written.map_or(0, |time| time.as_nanos() as u64),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "input": self.path, "bytes": self.bytes, "written": self.written })
+    }
+
+    fn is(&self, listed: &Value) -> bool {
+        *listed == self.to_json()
+    }
+}
+
+/// The folder and what it lists.
+pub(crate) struct State {
+    folder: PathBuf,
+    options: String,
+    filter_was: String,
+    is_saved: bool,
+    finished: Vec<Finished>,
+    /// Outputs that are written but not listed: the first of `finished` that is one.
+    listed: usize,
+    /// The number in the name of the filter; 0 if there is none.
+    generation: u64,
+}
+
+impl State {
+    /// Opens the state of an earlier run, or begins one.
+    pub(crate) fn open(
+        outputs: &Path,
+        inputs: &[Finished],
+        asked: &Asked,
+    ) -> Result<Self, Refused> {
+        let mut names: Vec<&Path> = inputs.iter().map(|input| &*input.name).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+            return Err(Refused::OneName(twice[0].to_owned()));
+        }
+        let mut state = Self {
+            folder: outputs.join(UNFINISHED),
+            options: asked.options.clone(),
+            filter_was: asked.filter.clone(),
+            is_saved: false,
+            finished: Vec::new(),
+            listed: 0,
+            generation: 0,
+        };
+        let failed = |cause| Refused::Failed(OutputError::of(&state.folder)(cause));
+        match fs::read(state.folder.join(LIST)) {
+            Ok(list) => {
+                let finished = state.resume(&list, inputs).map_err(Refused::AnotherRun)?;
+                state.finished = inputs[..finished].to_vec();
+                state.listed = finished;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        state.place().map_err(Refused::Failed)?;
+        for input in &inputs[state.finished.len()..] {
+            let path = outputs.join(&input.name);
+            if path.exists() && !asked.force {
+                return Err(Refused::Exists(path));
+            }
+        }
+        fs::create_dir_all(&state.folder)
+            .map_err(|cause| Refused::Failed(OutputError::of(&state.folder)(cause)))?;
+        Ok(state)
+    }
+
+    /// Reads the list; gives how many of the inputs are finished.
+    fn resume(&mut self, list: &[u8], inputs: &[Finished]) -> Result<usize, String> {
+        let list: Value =
+            serde_json::from_slice(list).map_err(|error| format!("its list: {error}"))?;
+        if list["version"] != VERSION {
+            return Err(format!(
+                "its list is of version {}, expected {VERSION}",
+                list["version"]
+            ));
+        }
+        if list["options"] != *self.options {
+            let theirs = list["options"].as_str().unwrap_or("unknown");
+            return Err(format!(
+                "its options were {theirs}, now they are {}",
+                self.options
+            ));
+        }
+        self.is_saved = list["filter_was"] != *self.filter_was;
+        let finished = list["finished"].as_array().map_or(&[][..], Vec::as_slice);
+        for (at, listed) in finished.iter().enumerate() {
+            if !inputs.get(at).is_some_and(|input| input.is(listed)) {
+                return Err(format!(
+                    "its input number {} was {listed}, which is not what is there now",
+                    at + 1
+                ));
+            }
+        }
+        // The filter's own file is replaced when all else is done.
+        if self.is_saved && finished.len() < inputs.len() {
+            let was = list["filter_was"].as_str().unwrap_or("unknown");
+            return Err(format!(
+                "its filter was {was}, now it is {}",
+                self.filter_was
+            ));
+        }
+        self.generation = list["filter"].as_u64().unwrap_or(0);
+        if self.generation > 0 && finished.len() < inputs.len() && self.filter().is_none() {
+            return Err("its filter is missing".to_owned());
+        }
+        Ok(finished.len())
+    }
+
+    pub(crate) fn finished(&self) -> &[Finished] {
+        &self.finished
+    }
+
+    /// Whether only the end is missing: the filter's own file is replaced already.
+    pub(crate) const fn is_saved(&self) -> bool {
+        self.is_saved
+    }
+
+    /// The filter that the list names.
+    pub(crate) fn filter(&self) -> Option<PathBuf> {
+        let filter = (self.generation > 0).then(|| self.filter_of(self.generation));
+        // A run that was killed at its very end has removed it already.
+        filter.filter(|filter| filter.exists())
+    }
+
+    fn filter_of(&self, generation: u64) -> PathBuf {
+        self.folder.join(format!("seen-{generation}.tamis"))
+    }
+
+    /// Where the output of this input is written first.
+    pub(crate) fn staged(&self, input: usize) -> PathBuf {
+        self.folder.join(format!("output-{input}"))
+    }
+
+    /// Notes that an output is written.
+    pub(crate) fn end(&mut self, input: Finished) {
+        self.finished.push(input);
+    }
+
+    /// See the top of the file.
+    pub(crate) fn save(&mut self, seen: Option<&Seen>) -> Result<(), OutputError> {
+        let old = self.filter();
+        if let Some(seen) = seen {
+            let filter = self.filter_of(self.generation + 1);
+            seen.save(&filter)
+                .map_err(|error| OutputError::of(&filter)(io::Error::other(error)))?;
+            self.generation += 1;
+        }
+        self.write_list()?;
+        self.place()?;
+        if let (Some(_), Some(old)) = (seen, old) {
+            // If it stays, it is removed with the folder.
+            let _ = fs::remove_file(old);
+        }
+        Ok(())
+    }
+
+    fn write_list(&self) -> Result<(), OutputError> {
+        let path = self.folder.join(LIST);
+        let finished: Vec<Value> = self.finished.iter().map(Finished::to_json).collect();
+        let list = json!({
+            "version": VERSION,
+            "options": self.options,
+            "filter_was": self.filter_was,
+            "filter": self.generation,
+            "finished": finished,
+        });
+        let failed = |error| OutputError::of(&path)(io::Error::other(error));
+        let mut file = Replacement::begin(&path, Existing::Replace).map_err(failed)?;
+        write!(file.file(), "{list:#}").map_err(OutputError::of(&path))?;
+        file.place().map_err(failed)?;
+        Ok(())
+    }
+
+    /// Gives listed outputs their names, if they still lack them.
+    fn place(&mut self) -> Result<(), OutputError> {
+        let outputs = self.folder.parent().unwrap_or(Path::new("."));
+        let first = if self.listed == self.finished.len() {
+            0
+        } else {
+            self.listed
+        };
+        for (at, input) in self.finished.iter().enumerate().skip(first) {
+            let (staged, path) = (self.staged(at), outputs.join(&input.name));
+            if !staged.exists() {
+                continue;
+            }
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(OutputError::of(folder))?;
+            }
+            fs::rename(&staged, &path).map_err(OutputError::of(&path))?;
+        }
+        self.listed = self.finished.len();
+        Ok(())
+    }
+
+    /// Removes the folder, the list last: without it the outputs would seem to be another run's.
+    pub(crate) fn remove(self) -> Result<(), OutputError> {
+        let failed = || OutputError::of(&self.folder);
+        for entry in fs::read_dir(&self.folder).map_err(failed())? {
+            let entry = entry.map_err(failed())?;
+            if entry.file_name() != LIST {
+                fs::remove_file(entry.path()).map_err(failed())?;
+            }
+        }
+        fs::remove_dir_all(&self.folder).map_err(failed())
+    }
+
+    pub(crate) fn forget(outputs: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(outputs.join(UNFINISHED)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
