@@ -7,7 +7,7 @@ use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::str::FromStr;
-use tamis::{Existing, Kind};
+use tamis::{Kind, internals::file::Existing};
 use tamis_formats::{Format, Hint, Wrap};
 use tamis_redis::{Layout, Location, RedisFilter};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use tamis::{Existing, Replacement};
+use tamis::internals::file::{Existing, Replacement};
 
 /// Write the page of `tamis serve` into a folder, for any web server
 ///

@@ -242,7 +242,7 @@ impl IndexBuilder {
     /// one of the new file, and was never anybody else's in between.
     ///
     /// ```
-    /// use tamis::file::FileLock;
+    /// use tamis::internals::file::FileLock;
     /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("shelf.index");

@@ -314,7 +314,7 @@ fn build(options: &IndexOptions, model: &[Model], mut builder: IndexBuilder) -> 
     builder.finish().unwrap()
 }
 
-fn check<B: tamis::Body>(index: &FileIndex<B>, model: &[Model], specs: usize) {
+fn check<B: tamis::body::Body>(index: &FileIndex<B>, model: &[Model], specs: usize) {
     index.verify().unwrap();
     assert_eq!(index.len(), model.len());
     assert_eq!(index.is_empty(), model.is_empty());

@@ -233,12 +233,12 @@ fn a_bin_that_becomes_full_forgets_no_key_early() {
             let hash = Hash::from(key as u64);
             let is_in = known[key].is_some_and(|then| micros - then <= SPAN);
             assert!(
-                !is_in || seen.contains_hash_at(hash, at(micros)),
+                !is_in || seen.contains(hash, at(micros)),
                 "{renewal:?}: {key} denied"
             );
-            let is_new = seen.insert_hash_at(hash, at(micros));
+            let is_new = seen.insert(hash, at(micros));
             assert!(!is_in || !is_new, "{renewal:?}: {key} told new again");
-            assert!(seen.contains_hash_at(hash, at(micros)));
+            assert!(seen.contains(hash, at(micros)));
             if is_new || renewal == Renewal::Quiet {
                 known[key] = Some(micros);
             }
@@ -256,7 +256,7 @@ fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
     let fill = |keys: usize| {
         let seen = window(200, 0.01);
         for hash in others.clone().take(keys) {
-            seen.insert_hash_at(hash, at(0));
+            seen.insert(hash, at(0));
         }
         seen
     };
@@ -264,17 +264,17 @@ fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
     // Some bins stand for all keys of four generations later, and most of the others are forgotten soon after.
     let mut seen = fill(most);
     for hash in others.clone().skip(most).take(100) {
-        seen.insert_hash_at(hash, at(4 * STEP));
+        seen.insert(hash, at(4 * STEP));
     }
     assert!(is_full(&seen));
     let later = window(200, 0.01);
     let keys: Vec<Hash> = (0..100).map(Hash::from).collect();
     for key in &keys {
-        later.insert_hash_at(*key, at(10 * STEP));
+        later.insert(*key, at(10 * STEP));
     }
     seen.union_with(&later).unwrap();
     let end = at(10 * STEP + SPAN);
-    assert!(keys.iter().all(|key| seen.contains_hash_at(*key, end)));
+    assert!(keys.iter().all(|key| seen.contains(*key, end)));
 }
 
 /// The first keys of a window don't wait for its memory. Only here does the system say what it has given.
