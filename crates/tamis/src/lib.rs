@@ -44,7 +44,7 @@
 //!
 //! - [`Plan`] reports size and rate before anything is built.
 //! - [`ListBuilder`] builds finished lists that are larger than memory.
-//! - [`Guard`] puts a filter in front of a slow store.
+//! - [`Guard`](guard::Guard) puts a filter in front of a slow store.
 //! - [`FileIndex`](index::FileIndex) finds the files, of many, that can contain a
 //!   key.
 //! - [`Open`] has options for opening a filter.
@@ -55,7 +55,7 @@
 //!
 //! # Features
 //!
-//! - `files` (on by default): everything that has a path, and the module `file`. Without it
+//! - `files` (on by default): everything that has a path. Without it
 //!   the crate compiles for `wasm32-unknown-unknown`, with filters, lists and indexes
 //!   in memory and as bytes.
 //! - `random` (part of `files`): `SecretKey::random`. Without it, callers bring
