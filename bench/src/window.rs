@@ -8,8 +8,8 @@ use crate::clock::{self, Rounds};
 use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
 use std::time::Duration;
-use tamis::raw::BlockedShape;
-use tamis::{Blocked, Error, Hash, Hasher, Kind, Moment, Plan, Span, Window, WindowOptions};
+use tamis::internals::raw::BlockedShape;
+use tamis::{Blocked, Error, Hash, Hasher, Kind, Moment, Plan, Window, window::{Span, WindowOptions}};
 
 /// Keys that are made, then timed, at a time.
 const CHUNK: u64 = 1 << 14;

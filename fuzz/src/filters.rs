@@ -1,7 +1,10 @@
 //! Bytes and files that may be a filter.
 
 use std::path::Path;
-use tamis::{AnyFilter, Body, Hash, Kind, Map, Moment, Open, SecretKey};
+use tamis::{
+    AnyFilter, Hash, Kind, Moment, Open, SecretKey,
+    body::{Body, Map},
+};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// When windows are asked and added to. By the clock, a forged window of short generations would

@@ -62,9 +62,9 @@ fn exercise_index(bytes: &[u8]) {
     let hashes: Vec<Hash> = (0..40).map(Hash::from_u64).collect();
     for spec in index.specs() {
         let _ = (spec.text(), spec.keys());
-        let many = spec.candidates_hashes(&hashes);
+        let many = spec.candidates_many(&hashes);
         for (hash, many) in hashes.iter().zip(&many) {
-            let alone = spec.candidates_hash(*hash);
+            let alone = spec.candidates(*hash);
             let numbers = alone.iter().map(|entry| entry.number());
             assert!(numbers.eq(many.iter().map(|entry| entry.number())));
         }
@@ -95,8 +95,8 @@ fn damage_makes_candidates(index: &FileIndex<&[u8]>, bytes: &[u8]) {
     let damaged = FileIndex::view_keyed(&damaged, &secret()).expect("the directory is as it was");
     for (before, after) in index.specs().zip(damaged.specs()) {
         for hash in (0..10).map(Hash::from_u64) {
-            let after = after.candidates_hash(hash);
-            for entry in before.candidates_hash(hash) {
+            let after = after.candidates(hash);
+            for entry in before.candidates(hash) {
                 assert!(
                     after.iter().any(|found| found.number() == entry.number()),
                     "a false no"

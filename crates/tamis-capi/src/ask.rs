@@ -5,7 +5,7 @@ use crate::filter::{Filter, each, now};
 use crate::status::{answer, status};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use tamis::{AnyFilter, Body, Hash, Moment};
+use tamis::{AnyFilter, Hash, Moment, body::Body};
 
 /// Asks as of now, which only a window heeds.
 #[inline(always)]

@@ -5,7 +5,10 @@ use crate::options::{Given, Options};
 use crate::secret::Secret;
 use crate::status::{Failure, Status, handle};
 use std::ffi::{c_char, c_int, c_void};
-use tamis::{AnyFilter, Body, Hasher, Map, Moment, Open, Plan, Window};
+use tamis::{
+    AnyFilter, Hasher, Moment, Open, Plan, Window,
+    body::{Body, Map},
+};
 
 /// A filter of any kind.
 pub enum Filter {

@@ -4,7 +4,10 @@ use crate::arguments::read;
 use crate::secret::Secret;
 use crate::status::Failure;
 use std::time::Duration;
-use tamis::{Hasher, KeyRule, Renewal, Span, WindowOptions};
+use tamis::{
+    Hasher, KeyRule,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// The secret is not stored in the file: whoever opens it must have it.
 pub const TAMIS_SECRET_APART: u32 = 1;
@@ -59,7 +62,7 @@ pub(crate) struct Given {
     window: Option<Duration>,
     generations: Option<u32>,
     quiet: bool,
-    pub(crate) both: tamis::Both,
+    pub(crate) both: tamis::internals::Both,
     pub(crate) memory: Option<u64>,
 }
 
@@ -114,9 +117,9 @@ impl Given {
             generations: (options.generations != 0).then_some(options.generations),
             quiet: has(TAMIS_QUIET),
             both: match options.both {
-                0 => tamis::Both::Refuse,
-                1 => tamis::Both::Block,
-                2 => tamis::Both::Allow,
+                0 => tamis::internals::Both::Refuse,
+                1 => tamis::internals::Both::Block,
+                2 => tamis::internals::Both::Allow,
                 other => return Err(refuse("options.both", "one of tamis_both", other)),
             },
             memory: given(options.memory),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use tamis::Replacement;
+use tamis::internals::file::Replacement;
 use tamis_records::input::stdin;
 use walkdir::WalkDir;
 

@@ -14,10 +14,10 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
-use tamis::file::{mode_for_everyone, read_small};
 use tamis::index::FileIndex;
-use tamis::raw::HEADER_LEN;
-use tamis::{AnyFilter, Existing, Hasher, Open, SecretKey};
+use tamis::internals::file::{mode_for_everyone, read_small};
+use tamis::internals::raw::HEADER_LEN;
+use tamis::{AnyFilter, Hasher, Open, SecretKey, internals::file::Existing};
 use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
 
@@ -401,7 +401,10 @@ fn missing_folder(file: &Path) -> Option<&Path> {
 
 /// The format of a file, if it is another system's filter.
 pub(crate) fn recognised(path: &Path) -> Option<Format> {
-    present::recognise(&tamis::file::open_regular(path, false).ok()?, None)
+    present::recognise(
+        &tamis::internals::file::open_regular(path, false).ok()?,
+        None,
+    )
 }
 
 /// Says which filter an error is about, unless it does already.

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tamis::{Error, FileLock};
+use tamis::{Error, file::FileLock};
 
 /// For commands that change a file which others may be changing.
 #[derive(clap::Args, Clone, Debug, Default)]

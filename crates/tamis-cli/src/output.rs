@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use tamis::{Replacement, Unplaced};
+use tamis::internals::file::{Replacement, Unplaced};
 
 /// A line on stderr, for people. Names and keys in it can't do anything to their terminal.
 macro_rules! say {

@@ -6,7 +6,10 @@ use crate::window::{MOST_WAITING, is_late, last_believed};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::hash::{Hash as StdHash, Hasher as StdHasher};
-use tamis::{Hash, KeyRule, Moment, Span, WindowOptions};
+use tamis::{
+    Hash, KeyRule, Moment,
+    window::{Span, WindowOptions},
+};
 use tamis_records::batch::Token;
 use tamis_redis::{Error, RedisFilter};
 

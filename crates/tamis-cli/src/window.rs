@@ -9,8 +9,9 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 use tamis::{
-    AnyFilter, Body, Error, Hash, Hasher, KeyRule, Kind, Moment, Renewal, Span, Window,
-    WindowOptions,
+    AnyFilter, Error, Hash, Hasher, KeyRule, Kind, Moment, Window,
+    body::Body,
+    window::{Renewal, Span, WindowOptions},
 };
 use tamis_records::batch::Token;
 use tamis_records::key::{RecordRule, TimeSpec};

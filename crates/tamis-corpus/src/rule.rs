@@ -1,10 +1,11 @@
 //! What a unit is: recorded in a filter's key rule, so that a later run can't disagree.
 
 use crate::fold::Fold;
-use tamis::{KeyRule, TextRule};
+use tamis::KeyRule;
+use tamis::internals::TextRule;
 
 #[doc(inline)]
-pub use tamis::TextUnit;
+pub use tamis::internals::TextUnit;
 
 /// Which parts of a text are compared, and which differences between them don't count.
 ///

@@ -2,7 +2,8 @@
 
 use crate::rule::UnitRule;
 use std::path::Path;
-use tamis::{AnyFilter, Error, FileLock, Growing, Hash, Hasher, Open};
+use tamis::internals::file::FileLock;
+use tamis::{AnyFilter, Error, Growing, Hash, Hasher, Open};
 
 /// What a guess may cost, for it may be wrong.
 const GUESSED: u64 = 64 << 20;

@@ -11,7 +11,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
-use tamis::file::{Existing, Replacement};
+use tamis::internals::file::{Existing, Replacement};
 
 const LIST: &str = "finished.json";
 const VERSION: u64 = 1;

@@ -188,7 +188,7 @@ impl<'v> View<'v> {
     /// Asks the memory for a byte's cache line.
     #[inline(always)]
     pub(crate) fn prefetch(self, at: usize) {
-        tamis::raw::prefetch(match self {
+        tamis::internals::raw::prefetch(match self {
             Self::Plain(bytes) => bytes.as_ptr().wrapping_add(at),
             Self::Mapped(bytes) => bytes.as_ptr().cast::<u8>().wrapping_add(at),
         });

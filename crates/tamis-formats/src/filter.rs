@@ -5,7 +5,7 @@ use crate::plain::Plain;
 use crate::{Error, Facts, Keys, Wrap};
 use std::any::Any;
 use std::fmt::Debug;
-use tamis::raw::{Explanation, Joined};
+use tamis::internals::raw::{Explanation, Joined};
 
 /// A filter without the bytes of its file, which every method gets.
 ///

@@ -137,7 +137,7 @@ impl<'a> Foreign<'a> {
     /// assert!(!filter.explain(b"other").is_maybe());
     /// # Ok::<(), tamis_formats::Error>(())
     /// ```
-    pub fn explain(&self, key: &[u8]) -> tamis::raw::Explanation {
+    pub fn explain(&self, key: &[u8]) -> tamis::internals::raw::Explanation {
         self.filter.explain(self.file.view(), key)
     }
 

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::bits::{Bits, Modulus};
 use crate::bytes::View;
 use crate::probe::{Probe, sums};
-use tamis::raw::{Cell, Look};
+use tamis::internals::raw::{Cell, Look};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plain {

@@ -5,8 +5,10 @@ use crate::filter::{Filter, Room, SEALED_TO, parts, piece};
 use crate::loading::Loading;
 use crate::window;
 use crate::words::FilterLayout;
-use tamis::raw::{HEADER_LEN, Header};
-use tamis::{Counting, Expansion, Growing, Hasher, Kind, Moment, Window, WindowOptions};
+use tamis::internals::raw::{HEADER_LEN, Header};
+use tamis::{
+    Counting, Growing, Hasher, Kind, Moment, Window, internals::Expansion, window::WindowOptions,
+};
 use tamis_formats::redisbloom::Chain;
 use tamis_formats::valkeybloom;
 
@@ -600,7 +602,7 @@ mod tests {
 
     #[test]
     fn windows_dump_and_load() {
-        let day = tamis::Span::Time(std::time::Duration::from_secs(86_400));
+        let day = tamis::window::Span::Time(std::time::Duration::from_secs(86_400));
         let of = |window: Window| {
             let at = tamis::Moment::from_secs(1_700_000_000);
             window.insert("key", at);

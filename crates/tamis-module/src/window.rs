@@ -5,7 +5,10 @@
 
 use crate::error::Error;
 use std::time::Duration;
-use tamis::{Hash, Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    Hash, Moment, Window,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// What became of keys that were added.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,7 +2,10 @@
 
 use crate::error::Error;
 use std::time::Duration;
-use tamis::{Moment, Renewal, Span, WindowOptions};
+use tamis::{
+    Moment,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// The most keys that a filter can be reserved for.
 pub const MOST_KEYS: u64 = 1 << 30;

@@ -6,7 +6,7 @@ use crate::keys::{Key, NoKeys};
 use crate::text;
 use std::borrow::Cow;
 use std::ops::Range;
-use tamis::raw::prefetch;
+use tamis::internals::raw::prefetch;
 use tamis::{Hash, Hasher, KeyRule};
 
 /// A column of keys, in memory of its owner.

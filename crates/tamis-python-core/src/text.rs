@@ -106,7 +106,7 @@ fn write_clock(seconds: u128, rest: u64, digits: u32, text: &mut Vec<u8>) {
 }
 
 fn write_date(days: i128, text: &mut Vec<u8>) {
-    let (year, month, day) = tamis::calendar::date(days);
+    let (year, month, day) = tamis::internals::calendar::date(days);
     write_year_month_day(year, month, day, text);
 }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use tamis::{Both, Error, Hash, Hasher, Kind, ListBuilder};
+use tamis::{Error, Hash, Hasher, Kind, ListBuilder, internals::Both};
 
 /// Builds a filter from a finished list of keys: smaller than one that keys are
 /// added to, and nothing can be added to it. Keys may come in any order and more

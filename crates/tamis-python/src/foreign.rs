@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::ffi::CString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tamis::file::{Existing, Replacement, open_regular};
+use tamis::internals::file::{Existing, Replacement, open_regular};
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Bytes, Error, Foreign, Format, Hint, Keys};
 

@@ -6,7 +6,7 @@ use crate::filter::Filter;
 use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tamis::FalseAlarms;
+use tamis::internals::FalseAlarms;
 
 /// Stands before a slow store, such as a database, and answers for keys that it
 /// does not have.

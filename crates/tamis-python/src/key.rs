@@ -393,6 +393,6 @@ pub(crate) fn utf8<'a>(_: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
 /// Asks the memory for the start of an object; only a hint.
 #[inline(always)]
 pub(crate) fn prefetch(object: *const u8) {
-    tamis::raw::prefetch(object);
-    tamis::raw::prefetch(object.wrapping_add(64));
+    tamis::internals::raw::prefetch(object);
+    tamis::internals::raw::prefetch(object.wrapping_add(64));
 }

@@ -8,8 +8,11 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use tamis::raw::BloomShape;
-use tamis::{Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey, Span, WindowOptions};
+use tamis::internals::raw::BloomShape;
+use tamis::{
+    Error, Hasher, KeyRule, Kind, Open, Plan, SecretKey,
+    window::{Span, WindowOptions},
+};
 
 /// The plan of a filter of this kind, at a rate or in a size. It takes longer than
 /// to make a small filter, so the latest few are remembered.

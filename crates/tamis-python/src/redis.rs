@@ -17,8 +17,8 @@ use pyo3::types::{PyDict, PyTuple};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tamis::raw::Shape;
-use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan, WindowOptions};
+use tamis::internals::raw::Shape;
+use tamis::{Hash, Hasher, KeyCount, KeyRule, Kind, Plan, window::WindowOptions};
 use tamis_redis::{Error, Location, Options};
 
 /// A filter that many workers share, in Redis: what `connect` gives. It has
@@ -248,7 +248,7 @@ fn with_certificates(
     tls_cert: Option<PathBuf>,
     tls_key: Option<PathBuf>,
 ) -> Result<Options> {
-    let read = |path: PathBuf| tamis::file::read_small(path, 16 << 20);
+    let read = |path: PathBuf| tamis::internals::file::read_small(path, 16 << 20);
     if let Some(path) = tls_ca {
         options = options.tls_root(read(path)?);
     }

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::Mutex;
-use tamis::{AnyFilter, Hash, Hasher, KeyRule, Moment, Span, Window};
+use tamis::{AnyFilter, Hash, Hasher, KeyRule, Moment, Window, window::Span};
 use tamis_python_core::column::{Buffer, KeyColumn, Values};
 use tamis_python_core::keys::{Key, NoKeys};
 

@@ -8,7 +8,11 @@ use crate::source::Source;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyFloat, PyInt, PyString};
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    AnyFilter, Moment, Window,
+    body::Body,
+    window::{Renewal, Span, WindowOptions},
+};
 use tamis_python_core::times::{self, NoMoment};
 
 /// When keys are seen or asked.

@@ -16,7 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use std::ffi::CStr;
 use std::path::PathBuf;
-use tamis::{AnyFilter, Generation, Moment, Renewal, Span};
+use tamis::{
+    AnyFilter, Moment,
+    window::{Generation, Renewal, Span},
+};
 
 /// A filter that is a window, or says that it is none.
 macro_rules! window {

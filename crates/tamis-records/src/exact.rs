@@ -8,7 +8,7 @@ use memmap2::MmapMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tamis::Hash;
-use tamis::raw::prefetch;
+use tamis::internals::raw::prefetch;
 
 /// Marks a free slot. The one digest that looks like it is remembered apart.
 const FREE: [u64; 2] = [0, 0];

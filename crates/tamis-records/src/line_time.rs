@@ -34,7 +34,7 @@ pub use self::value::TwoReadings;
 use self::json::Fields;
 use self::stamp::Stamps;
 use memchr::memchr;
-use tamis::{Moment, calendar};
+use tamis::{Moment, internals::calendar};
 use tamis_report::human;
 
 /// Finds the times of lines.
@@ -149,7 +149,7 @@ fn known(stamps: &mut Stamps, fields: &Fields, line: &[u8]) -> Option<i64> {
     special.or_else(|| stamps.find(line).map(|(micros, _)| micros))
 }
 
-/// Reads a moment as people give it: a time in one of the formats of lines or of [`tamis::calendar`], a date, a number of
+/// Reads a moment as people give it: a time in one of the formats of lines or of [`tamis::internals::calendar`], a date, a number of
 /// 10, 13, 16 or 19 digits since 1970, or an age: `30m`, `2h`, `1d12h` before `now`.
 ///
 /// ```

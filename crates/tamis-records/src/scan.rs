@@ -608,7 +608,7 @@ impl<'s> Scan<'s> {
             let add = |key: &[u8]| {
                 let hash = hasher.hash(key);
                 if self.recent.is_new(hash) {
-                    sink.keys.add_hash(self.number, hash);
+                    sink.keys.add(self.number, hash);
                 }
             };
             match maker.each(content, &self.columns, add) {
@@ -805,7 +805,7 @@ fn scan_table<E>(
             if let Some(key) = maker.of_values(values, scan.columns.len()) {
                 let hash = hasher.hash(key);
                 if scan.recent.is_new(hash) {
-                    sink.keys.add_hash(*number, hash);
+                    sink.keys.add(*number, hash);
                 }
             }
         }

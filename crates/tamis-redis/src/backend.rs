@@ -7,8 +7,11 @@ use crate::module::{Found, Module, look, takes};
 use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use std::time::Duration;
-use tamis::raw::Header;
-use tamis::{AnyFilter, Body, Bytes, Hash, Hasher, Kind, Plan};
+use tamis::internals::raw::Header;
+use tamis::{
+    AnyFilter, Hash, Hasher, Kind, Plan,
+    body::{Body, Bytes},
+};
 
 #[derive(Clone)]
 pub(crate) enum Backend<L> {

@@ -9,7 +9,7 @@ use crate::request::{Again, Request};
 use redis::Value;
 use std::ops::Range;
 use tamis::Hash;
-use tamis::raw::{BlockedShape, CountingShape, Shape};
+use tamis::internals::raw::{BlockedShape, CountingShape, Shape};
 
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.

@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 // The library computes what chunks take of a server's memory, also where there is no client.
-pub(crate) use tamis::plan::server::{CHUNK_LINES, FOOT, LINE};
+pub(crate) use tamis::internals::plan::server::{CHUNK_LINES, FOOT, LINE};
 
 /// Where the parts of the foot are.
 const PULSE_AT: u64 = 8;

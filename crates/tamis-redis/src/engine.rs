@@ -37,7 +37,7 @@ use memory::Memory;
 use redis::{Cmd, Value};
 use remains::{ENDING, look_for_remains, read_record};
 use std::time::{Duration, Instant};
-use tamis::raw::{GrowingLayer, Header, Shape};
+use tamis::internals::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
 
 /// Chunks that are created, sent or read together.

@@ -7,9 +7,11 @@ use crate::link::now;
 use crate::{Error, Layout, Location, Node, Options, Share, Stats, Warning};
 use std::fmt;
 use std::time::Duration;
-use tamis::raw::{Header, Shape};
+use tamis::internals::raw::{Header, Shape};
 use tamis::{
-    AnyFilter, Body, Generation, Hash, Hasher, KeyCount, Kind, Moment, Plan, When, WindowOptions,
+    AnyFilter, Hash, Hasher, KeyCount, Kind, Moment, Plan,
+    body::Body,
+    window::{Generation, When, WindowOptions},
 };
 
 /// A filter in Redis, shared by everyone who opens it.
@@ -33,7 +35,7 @@ use tamis::{
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use tamis::{Hasher, Moment, Plan, Span, WindowOptions};
+/// use tamis::{Hasher, Moment, Plan, window::{Span, WindowOptions}};
 /// use tamis_redis::{Location, Options, RedisFilter};
 ///
 /// let at: Location = "redis://localhost/events".parse()?;
@@ -149,7 +151,7 @@ async_methods! {
         options: &Options,
     ) -> Result<Self, Error> {
         let options = &at.options(options)?;
-        let source = Source::<tamis::Bytes>::Plan(plan, hasher);
+        let source = Source::<tamis::body::Bytes>::Plan(plan, hasher);
         Backend::create(Self::link(at, options), at, source, options).await.map(Self::of)
     }
 
@@ -162,7 +164,7 @@ async_methods! {
         options: &Options,
     ) -> Result<Self, Error> {
         let options = &at.options(options)?;
-        let source = Source::<tamis::Bytes>::Plan(plan, hasher);
+        let source = Source::<tamis::body::Bytes>::Plan(plan, hasher);
         Backend::create_over(Self::link(at, options), at, source, options).await.map(Self::of)
     }
 

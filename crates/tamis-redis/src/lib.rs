@@ -128,7 +128,7 @@ pub use options::Options;
 pub use stats::Stats;
 pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
 /// What filters take of a server's memory.
-pub use tamis::plan::server as memory;
+pub use tamis::internals::plan::server as memory;
 pub use warning::Warning;
 
 /// Reads bytes as a record and, behind it, the description of a layer, and

@@ -15,7 +15,7 @@ use crate::request::Request;
 use crate::sliding::{BUCKET, Bucket, HEAD, Head, LATE, Level, Place, Sliding};
 use redis::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use tamis::{Moment, Renewal};
+use tamis::{Moment, window::Renewal};
 
 /// Changes a chunk unless something has changed.
 const SCRIPT: &str = include_str!("window.lua");

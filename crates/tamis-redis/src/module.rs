@@ -18,7 +18,10 @@ use crate::{Error, Location, Node, Share, Stats};
 use redis::{Cmd, FromRedisValue, Value};
 use std::collections::HashMap;
 use std::time::Duration;
-use tamis::{KeyCount, Kind, Moment, Renewal, Span, WindowOptions};
+use tamis::{
+    KeyCount, Kind, Moment,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// Whose layout a module's filter has, by the type of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use crate::options::Identity;
 use crate::{Error, Options};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::file::read_small;
+use tamis::internals::file::read_small;
 
 /// Bytes of a file with certificates: all authorities of a system, at most.
 const LARGEST_CERTIFICATES: u64 = 16 << 20;

@@ -23,7 +23,7 @@
 use crate::Error;
 use crate::chunks::far_tag;
 use tamis::SecretKey;
-use tamis::raw::{HEADER_LEN, Header};
+use tamis::internals::raw::{HEADER_LEN, Header};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";

@@ -29,8 +29,11 @@
 use crate::Error;
 use crate::chunks::{CHUNK_LINES, Chunk, LINE, chunks};
 use std::ops::Range;
-use tamis::raw::{Header, Shape};
-use tamis::{Hash, Kind, Moment, Span, WindowOptions};
+use tamis::internals::raw::{Header, Shape};
+use tamis::{
+    Hash, Kind, Moment,
+    window::{Span, WindowOptions},
+};
 
 /// Bytes at the beginning of a string.
 pub(crate) const HEAD: u64 = 16;

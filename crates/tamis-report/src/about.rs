@@ -3,8 +3,8 @@
 use crate::{human, window};
 use serde_json::{Value, json};
 use std::time::Duration;
-use tamis::raw::{Header, Shape};
-use tamis::{AnyFilter, Body, Hasher, KeyCount, Kind};
+use tamis::internals::raw::{Header, Shape};
+use tamis::{AnyFilter, Hasher, KeyCount, Kind, body::Body};
 
 /// What is known about a filter, wherever it lives.
 pub struct About {
@@ -116,8 +116,8 @@ pub(crate) fn overfull(keys: &str, capacity: u64, rate_now: f64, rate: f64) -> S
 #[cfg(feature = "files")]
 pub fn is_sealed(path: &std::path::Path) -> Option<bool> {
     use std::io::Read as _;
-    let mut start = [0; tamis::raw::HEADER_LEN];
-    let mut file = tamis::file::open_regular(path, false).ok()?;
+    let mut start = [0; tamis::internals::raw::HEADER_LEN];
+    let mut file = tamis::internals::file::open_regular(path, false).ok()?;
     file.read_exact(&mut start).ok()?;
     says_sealed(&start)
 }

@@ -3,8 +3,11 @@
 use crate::about::lines_of;
 use crate::human;
 use serde_json::{Value, json};
-use tamis::raw::Shape;
-use tamis::{Kind, Plan, Span, WindowOptions};
+use tamis::internals::raw::Shape;
+use tamis::{
+    Kind, Plan,
+    window::{Span, WindowOptions},
+};
 
 /// Two of three numbers, and what else is needed of the filter.
 #[derive(Clone, Copy, Debug)]

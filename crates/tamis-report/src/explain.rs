@@ -3,8 +3,8 @@
 use crate::about::line;
 use crate::human;
 use serde_json::{Value, json};
-use tamis::raw::{Cell, Explanation, Joined, Look, Slot, sum};
-use tamis::{AnyFilter, Body, Hash, Kind, Moment};
+use tamis::internals::raw::{Cell, Explanation, Joined, Look, Slot, sum};
+use tamis::{AnyFilter, Hash, Kind, Moment, body::Body};
 
 /// What the cells of a filter are called, and what they lie in.
 #[derive(Clone, Copy)]

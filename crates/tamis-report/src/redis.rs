@@ -3,7 +3,7 @@
 use crate::about::About;
 use crate::{human, window};
 use serde_json::{Value, json};
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 use tamis_redis::{Error, Layout, Node, RedisFilter, Share};
 
 /// Asks the servers of a filter.

@@ -3,7 +3,7 @@
 
 use crate::human;
 use serde_json::{Value, json};
-use tamis::plan::server as memory;
+use tamis::internals::plan::server as memory;
 use tamis::{Error, Kind, Plan};
 use tamis_formats::RedissonShape;
 use tamis_formats::redisbloom::Chain;

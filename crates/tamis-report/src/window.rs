@@ -2,12 +2,16 @@
 
 use crate::human;
 use serde_json::{Value, json};
-use tamis::{Body, Generation, Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    Moment, Window,
+    body::Body,
+    window::{Generation, Renewal, Span, WindowOptions},
+};
 
 /// `1d since first seen, in 8 generations`.
 ///
 /// ```
-/// use tamis::{Span, WindowOptions};
+/// use tamis::window::{Span, WindowOptions};
 /// let options = WindowOptions::new(Span::Keys(10_000_000));
 /// let text = tamis_report::window::describe(&options);
 /// assert_eq!(text, "the last 10,000,000 keys, in 8 generations");
@@ -56,7 +60,7 @@ pub fn band(options: &WindowOptions) -> String {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tamis::{Span, WindowOptions};
+/// use tamis::window::{Span, WindowOptions};
 /// use tamis_report::window::last_keys;
 /// let last = |keys| last_keys(&WindowOptions::new(Span::Keys(keys)));
 /// assert_eq!(last(33).unwrap(), "the last 33 to 39 keys");

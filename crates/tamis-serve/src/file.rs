@@ -16,7 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
-use tamis::{FileLock, Moment};
+use tamis::{Moment, file::FileLock};
 use tamis_report::about;
 use tamis_report::human;
 use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, Semaphore, watch};

@@ -12,8 +12,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
-use tamis::file::{mode_for_everyone, read_small};
-use tamis::{Existing, Readers, Replacement, SecretKey};
+use tamis::internals::file::{mode_for_everyone, read_small};
+use tamis::{
+    SecretKey,
+    internals::file::{Existing, Readers, Replacement},
+};
 
 /// The shortest token.
 const SHORTEST_TOKEN: usize = 16;

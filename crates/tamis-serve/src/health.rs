@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tamis::file::read_small;
+use tamis::internals::file::read_small;
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -16,8 +16,8 @@ use tokio_rustls::rustls::crypto::{
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
-    StreamOwned,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error,
+    SignatureScheme, StreamOwned,
 };
 
 /// Bytes of a chain of certificates, and of an answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
-use tamis::{AnyFilter, FileLock, KeyRule, Moment, Open, Window};
+use tamis::{AnyFilter, KeyRule, Moment, Open, Window, file::FileLock};
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Error, Foreign, Format, Hint, Keys};
 use tamis_report::about::{self, About};
@@ -82,7 +82,7 @@ impl Opening {
 impl ForeignOptions {
     /// Reads a filter of another system; none if the file is of no known format.
     fn load(&self, path: &Path) -> Result<Option<Loaded>> {
-        let mut file = tamis::file::open_regular(path, false)?;
+        let mut file = tamis::internals::file::open_regular(path, false)?;
         let (start, may_be) = look(&mut file)?;
         // The options are for files of other systems, which may lie next to ours.
         if start.starts_with(OURS) || self.format.is_none() && !may_be {

@@ -4,7 +4,7 @@ use crate::guard::warn_if_public;
 use anyhow::{Context as _, Result};
 use std::path::Path;
 use std::sync::Arc;
-use tamis::file::read_small;
+use tamis::internals::file::read_small;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;

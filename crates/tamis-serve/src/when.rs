@@ -6,8 +6,12 @@ use crate::replies::Lateness;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tamis::raw::Shape;
-use tamis::{Kind, Moment, Span, Window, WindowOptions, calendar};
+use tamis::internals::raw::Shape;
+use tamis::{
+    Kind, Moment, Window,
+    internals::calendar,
+    window::{Span, WindowOptions},
+};
 use tamis_redis::RedisFilter;
 use tamis_report::human;
 

@@ -6,7 +6,7 @@ use rusqlite::Result;
 use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
-use tamis::{AnyFilter, Body, Hash, Map, Moment};
+use tamis::{AnyFilter, Hash, Moment, body::{Body, Map}};
 use tamis_report::about::{About, to_json};
 
 /// A filter that was opened for this statement, and its key file.

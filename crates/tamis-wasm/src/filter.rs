@@ -3,8 +3,8 @@
 use crate::memory::{boxed, given, reply, reply_error};
 use crate::wish::{planned, secret_at};
 use std::fmt::Write as _;
-use tamis::raw::{HEADER_LEN, Header};
-use tamis::{AnyFilter, Draft, Hash, Hasher, KeyCount, Open, Span};
+use tamis::internals::raw::{HEADER_LEN, Header};
+use tamis::{AnyFilter, Hash, Hasher, KeyCount, Open, internals::Draft, window::Span};
 
 /// Creates what was wished for; 0 if it can't.
 #[unsafe(no_mangle)]
@@ -258,7 +258,7 @@ pub unsafe extern "C" fn info(filter: *const AnyFilter) {
             json,
             r#","{unit}":{span},"generations":{},"quiet":{},"latest":{}"#,
             options.generation_count(),
-            matches!(options.renewed(), tamis::Renewal::Quiet),
+            matches!(options.renewed(), tamis::window::Renewal::Quiet),
             latest.map_or("null".to_owned(), |latest| latest.to_string()),
         );
     }

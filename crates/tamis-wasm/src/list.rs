@@ -2,7 +2,7 @@
 
 use crate::memory::{boxed, reply_error};
 use crate::wish::finished;
-use tamis::{AnyFilter, Both, Error, Hash, Hasher, ListBuilder};
+use tamis::{AnyFilter, Error, Hash, Hasher, ListBuilder, internals::Both};
 
 /// A list that is being built.
 pub struct List {

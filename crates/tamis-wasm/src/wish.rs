@@ -3,7 +3,7 @@
 use crate::memory::{given, reply, reply_error};
 use std::cell::Cell;
 use std::time::Duration;
-use tamis::{Error, Hasher, KeyRule, Kind, Plan, Renewal, SecretKey, Span, WindowOptions};
+use tamis::{Error, Hasher, KeyRule, Kind, Plan, SecretKey, window::{Renewal, Span, WindowOptions}};
 
 /// A number that was not given is NaN.
 #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@ const SHARDS: usize = 16;
 ///
 /// ```
 /// use std::collections::HashMap;
-/// use tamis::{Blocked, Guard};
+/// use tamis::{Blocked, guard::Guard};
 ///
 /// let store = HashMap::from([("ada", 36), ("alan", 41)]); // imagine it slow
 /// let filter = Blocked::new(1_000, 0.01)?;
@@ -59,7 +59,7 @@ pub struct Guard<B = Bytes> {
 /// the filter may hold but the store does not, and the counts so far.
 ///
 /// ```
-/// use tamis::{Blocked, FalseAlarms};
+/// use tamis::{Blocked, internals::FalseAlarms};
 /// let filter = Blocked::new(1_000, 0.01)?;
 /// let alarms = FalseAlarms::remembering(100);
 /// let hash = filter.hasher().hash(b"bob");
@@ -68,6 +68,7 @@ pub struct Guard<B = Bytes> {
 /// assert_eq!(alarms.counts().skipped, 1);
 /// # Ok::<(), tamis::Error>(())
 /// ```
+#[doc(hidden)]
 pub struct FalseAlarms {
     shards: [Mutex<Absent>; SHARDS],
     asked: AtomicU64,
@@ -102,7 +103,7 @@ impl<B: Body> Guard<B> {
     /// It remembers 65,536 false alarms.
     ///
     /// ```
-    /// use tamis::{Growing, Guard};
+    /// use tamis::{Growing, guard::Guard};
     /// let guard = Guard::new(Growing::new(1_000, 0.01)?);
     /// guard.insert("ada")?; // once the store has it
     /// assert_eq!(guard.get("ada", || Ok::<_, ()>(Some(36))), Ok(Some(36)));
@@ -128,7 +129,7 @@ impl<B: Body> Guard<B> {
     /// on, and nothing is remembered.
     ///
     /// ```
-    /// use tamis::{Blocked, Guard};
+    /// use tamis::{Blocked, guard::Guard};
     /// let people = Blocked::new(1_000, 0.01)?;
     /// people.insert("ada");
     /// let guard = Guard::new(people);
@@ -162,7 +163,7 @@ impl<B: Body> Guard<B> {
     /// What happened so far.
     ///
     /// ```
-    /// use tamis::{Blocked, Guard};
+    /// use tamis::{Blocked, guard::Guard};
     /// let guard = Guard::new(Blocked::new(1_000, 0.01)?);
     /// let _: Result<Option<u32>, ()> = guard.get("bob", || Ok(None));
     /// assert_eq!((guard.counts().asked, guard.counts().skipped), (1, 1));
@@ -186,7 +187,7 @@ impl Guard {
     /// filters that accept no more keys; a static filter must be built again.
     ///
     /// ```
-    /// use tamis::{Blocked, Guard};
+    /// use tamis::{Blocked, guard::Guard};
     /// let guard = Guard::new(Blocked::new(1_000, 0.01)?);
     /// let absent = || Ok::<Option<u32>, ()>(None);
     /// assert_eq!(guard.get("ada", absent), Ok(None));

@@ -44,7 +44,7 @@
 //!
 //! - [`Plan`] reports size and rate before anything is built.
 //! - [`ListBuilder`] builds finished lists that are larger than memory.
-//! - [`Guard`] puts a filter in front of a slow store.
+//! - [`Guard`](guard::Guard) puts a filter in front of a slow store.
 //! - [`FileIndex`](index::FileIndex) finds the files, of many, that can contain a
 //!   key.
 //! - [`Open`] has options for opening a filter.
@@ -55,7 +55,7 @@
 //!
 //! # Features
 //!
-//! - `files` (on by default): everything that has a path, and the module `file`. Without it
+//! - `files` (on by default): everything that has a path. Without it
 //!   the crate compiles for `wasm32-unknown-unknown`, with filters, lists and indexes
 //!   in memory and as bytes.
 //! - `random` (part of `files`): `SecretKey::random`. Without it, callers bring
@@ -88,10 +88,12 @@ mod error;
 #[cfg(feature = "files")]
 pub mod file;
 mod filter;
-mod guard;
+pub mod guard;
 mod hash;
 mod hasher;
 pub mod index;
+#[doc(hidden)]
+pub mod internals;
 mod key;
 mod key_rule;
 mod kind;
@@ -99,45 +101,36 @@ mod list;
 mod moment;
 #[cfg(doctest)]
 mod pages;
-pub mod plan;
-pub mod raw;
+mod plan;
+mod raw;
 #[cfg(feature = "files")]
 mod secret_file;
 mod store;
+pub mod window;
 
 pub use error::Error;
 pub use filter::any::AnyFilter;
 pub use filter::counting::Counting;
 pub use filter::cuckoo::Cuckoo;
-pub use filter::draft::Draft;
 pub use filter::growing::Growing;
-pub use filter::in_order::InOrder;
 pub use filter::keys::KeyCount;
 pub use filter::kinds::{Blocked, Bloom, Cascade, Fuse, Ribbon};
 pub use filter::open::Open;
 pub use filter::shell::Filter;
-pub use filter::window::{Generation, Window};
-pub use guard::{FalseAlarms, Guard, GuardCounts};
+pub use filter::window::Window;
 pub use hash::Hash;
 pub use hasher::{Hasher, SecretKey};
 pub use key::{Id, Key};
 pub use key_rule::KeyRule;
 pub use kind::Kind;
-pub use list::{Both, Contradiction, ListBuilder};
-pub use moment::{Moment, calendar};
+pub use list::ListBuilder;
+pub use moment::Moment;
 pub use plan::Plan;
-pub use plan::growing::Expansion;
-pub use raw::window::{Renewal, Span, When, WindowOptions};
-pub use store::body::{Body, Bytes, Map};
 
-// For `tamis-corpus`, which makes such keys.
-#[doc(hidden)]
-pub use key_rule::{TextRule, TextUnit};
-
-// Their home is `file`.
-#[cfg(feature = "files")]
-#[doc(hidden)]
-pub use file::{Existing, FileLock, Readers, Replacement, Unplaced, open_regular};
+/// Who owns a filter's bytes.
+pub mod body {
+    pub use crate::store::body::{Body, Bytes, Map};
+}
 
 /// The examples of README.md compile.
 #[cfg(doctest)]

@@ -134,7 +134,7 @@ impl fmt::Display for Moment {
 impl FromStr for Moment {
     type Err = Error;
 
-    /// Reads what [`calendar::parse`](crate::calendar::parse) describes: ISO 8601 and RFC 3339, and numbers since 1970.
+    /// Reads what [`calendar::parse`](crate::internals::calendar::parse) describes: ISO 8601 and RFC 3339, and numbers since 1970.
     ///
     /// ```
     /// use tamis::Moment;

@@ -12,7 +12,7 @@ use std::path::Path;
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("password");
-/// use tamis::file::read_small;
+/// use tamis::internals::file::read_small;
 /// std::fs::write(&path, "secret\n").unwrap();
 /// assert_eq!(read_small(&path, 100)?, b"secret\n");
 /// assert!(read_small(&path, 6).is_err());
@@ -61,7 +61,7 @@ fn check_ends(metadata: &Metadata) -> io::Result<()> {
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("secret.key");
-/// use tamis::file::mode_for_everyone;
+/// use tamis::internals::file::mode_for_everyone;
 /// tamis::SecretKey::load_or_create(&path)?;
 /// assert_eq!(mode_for_everyone(&path), None);
 /// # Ok::<(), tamis::Error>(())

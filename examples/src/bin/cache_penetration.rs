@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::cell::Cell;
 use std::error::Error;
 use std::time::Instant;
-use tamis::{Blocked, Guard};
+use tamis::{Blocked, guard::Guard};
 
 const USERS: u32 = 1_000_000;
 const LOOKUPS: u32 = 1_000_000;

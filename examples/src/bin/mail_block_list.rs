@@ -11,7 +11,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use std::error::Error;
-use tamis::{Cascade, Guard, Hasher, Ribbon, SecretKey};
+use tamis::{Cascade, Hasher, Ribbon, SecretKey, guard::Guard};
 
 const BLOCKED: u32 = 200_000;
 const FRIENDS: u32 = 1_000_000;

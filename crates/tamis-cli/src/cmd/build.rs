@@ -9,7 +9,10 @@ use crate::stream::{Halt, InputArgs, Pass, Report, Run};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use tamis::{AnyFilter, Both, Contradiction, Error, Existing, Hash, Hasher, Kind, ListBuilder};
+use tamis::{
+    AnyFilter, Error, Hash, Hasher, Kind, ListBuilder,
+    internals::{Both, Contradiction, file::Existing},
+};
 use tamis_formats::{Format, Keys};
 use tamis_records::batch::Print;
 

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
-use tamis::{AnyFilter, Body, Window};
+use tamis::{AnyFilter, Window, body::Body};
 use tamis_records::batch::{Prefix, Print};
 
 /// Print the keys that may be in a filter, like grep

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use tamis::FileLock;
+use tamis::internals::file::FileLock;
 use tamis_corpus::engine::{self, Job, Outcome};
 use tamis_corpus::fold::Fold;
 use tamis_corpus::json::Fields;

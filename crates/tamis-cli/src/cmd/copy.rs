@@ -9,7 +9,7 @@ use crate::{Exit, human};
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::str::FromStr;
-use tamis::{AnyFilter, Existing, Kind};
+use tamis::{AnyFilter, Kind, internals::file::Existing};
 use tamis_formats::{Format, Hint, Wrap};
 use tamis_redis::{Layout, Location, RedisFilter};
 

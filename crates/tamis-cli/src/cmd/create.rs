@@ -11,8 +11,12 @@ use crate::{Exit, human, output, redisson};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tamis::raw::{BloomShape, Shape};
-use tamis::{AnyFilter, Existing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
+use tamis::internals::raw::{BloomShape, Shape};
+use tamis::{
+    AnyFilter, Hasher, Kind, Plan, SecretKey,
+    internals::file::Existing,
+    window::{Span, WindowOptions},
+};
 use tamis_formats::Format;
 use tamis_redis::RedisFilter;
 use tamis_report::window::last_keys;

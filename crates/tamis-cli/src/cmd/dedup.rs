@@ -20,7 +20,11 @@ use crate::{Exit, estimate, human, output};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::time::Duration;
-use tamis::{AnyFilter, FileLock, Growing, Hasher, Kind, Plan, SecretKey, Span, WindowOptions};
+use tamis::{
+    AnyFilter, Growing, Hasher, Kind, Plan, SecretKey,
+    file::FileLock,
+    window::{Span, WindowOptions},
+};
 use tamis_records::batch::Print;
 
 /// Drop records that were already seen

@@ -6,7 +6,7 @@ use crate::window::{self, AskedAt};
 use crate::{Exit, output};
 use anyhow::{Context as _, Result, anyhow, bail};
 use std::ffi::OsString;
-use tamis::{AnyFilter, Body, KeyRule, Kind};
+use tamis::{AnyFilter, KeyRule, Kind, body::Body};
 use tamis_records::key::{Columns, KeyMaker, NoKey, Part, RecordRule, Separator};
 use tamis_records::records::Framing;
 use tamis_report::explain::Explained;

@@ -6,7 +6,7 @@ use clap_mangen::roff::{Roff, roman};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use tamis::{Existing, Replacement};
+use tamis::internals::file::{Existing, Replacement};
 
 /// Write the manual pages into a folder: tamis.1, and one for each command
 ///

@@ -5,7 +5,7 @@ use crate::location::{KeyFile, Place, named};
 use crate::present::{self, Written};
 use crate::{Exit, human, output};
 use anyhow::{Context, Result, anyhow, bail};
-use tamis::{AnyFilter, Body, Error};
+use tamis::{AnyFilter, Error, body::Body};
 
 /// Combine filters with the same shape and hash into one
 ///

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use tamis::{Existing, Replacement};
+use tamis::internals::file::{Existing, Replacement};
 
 /// Writes the page into a folder, which is made if it is missing. A page of an earlier version is replaced; next to other
 /// files nothing is written.

@@ -5,7 +5,7 @@ use crate::{Exit, human, output};
 use anyhow::{Result, bail};
 use serde_json::json;
 use std::path::Path;
-use tamis::{AnyFilter, FileLock};
+use tamis::{AnyFilter, file::FileLock};
 use tamis_redis::RedisFilter;
 
 /// Check a filter's checksums and measure its rate

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use tamis::file::TemporaryFolder;
+use tamis::internals::file::TemporaryFolder;
 
 /// The hidden subcommand that is such a process.
 pub(crate) const SUBCOMMAND: &str = "compare-step";

@@ -69,7 +69,7 @@ fn ask(part: &FileIndex, spec: usize, needs: &[Need], keys: &[Hash]) -> Vec<Bits
         .specs()
         .nth(spec)
         .expect("all parts have the specs of the index");
-    let found = spec.candidates_hashes(keys);
+    let found = spec.candidates_many(keys);
     let has = found.into_iter().map(|entries| {
         let mut bits = vec![0; words];
         for entry in entries {

@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use tamis::FileLock;
 use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions};
+use tamis::internals::file::FileLock;
 
 /// Filters that the index holds itself, at most, in bytes.
 const YOUNG: u64 = 16 << 20;

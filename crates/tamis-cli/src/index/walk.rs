@@ -10,7 +10,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use tamis::file::Replacement;
+use tamis::internals::file::Replacement;
 
 /// The name of files that say what to leave out of an index, as `.gitignore` says it.
 const IGNORE_FILE: &str = ".tamisignore";

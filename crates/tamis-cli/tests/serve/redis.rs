@@ -5,7 +5,10 @@ use crate::servers::Server;
 use crate::service::{Service, TOKEN};
 use serde_json::json;
 use std::time::Duration;
-use tamis::{Hasher, Moment, Plan, Span, WindowOptions};
+use tamis::{
+    Hasher, Moment, Plan,
+    window::{Span, WindowOptions},
+};
 use tamis_redis::{Location, Options, RedisFilter};
 
 #[test]

@@ -6,7 +6,10 @@ use crate::windows;
 use serde_json::json;
 use std::sync::Barrier;
 use std::time::Duration;
-use tamis::{Hasher, Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    Hasher, Moment, Window,
+    window::{Renewal, Span, WindowOptions},
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 /// A generation of a window of an hour.

@@ -15,7 +15,7 @@ use crate::bytes::View;
 use crate::fields::Fields;
 use crate::filter::{Filter, Opened};
 use crate::{Error, Facts, Format, Keys};
-use tamis::raw::{Cell, Explanation, Look};
+use tamis::internals::raw::{Cell, Explanation, Look};
 
 /// Its keys are numbers of 64 bits, often hashes that its user makes.
 pub(crate) const ABOUT: About = About {

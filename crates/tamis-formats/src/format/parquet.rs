@@ -11,7 +11,7 @@ use crate::thrift::{I32, I64, Struct, Value};
 use crate::{Error, Format, Keys};
 use std::borrow::Cow;
 use std::ops::Range;
-use tamis::raw::{Cell, Explanation, Joined, Look};
+use tamis::internals::raw::{Cell, Explanation, Joined, Look};
 
 const FORMAT: Format = Format::Parquet;
 const MAGIC: &[u8; 4] = b"PAR1";

@@ -15,7 +15,7 @@ use crate::hash::crates::poppy_64;
 use crate::plain::{BLOCK, keys_by_fill};
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
-use tamis::raw::{Cell, Explanation, Joined, Look};
+use tamis::internals::raw::{Cell, Explanation, Joined, Look};
 
 pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Upper, Keys::Lower], read);
 

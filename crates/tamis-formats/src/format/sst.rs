@@ -11,7 +11,7 @@ use crate::plain::{Plain, keys_by_fill};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::ops::Range;
-use tamis::raw::{Cell, Explanation, Joined, Look};
+use tamis::internals::raw::{Cell, Explanation, Joined, Look};
 
 /// Its keys are users' keys, without sequence numbers.
 pub(crate) const LEVELDB: About = about(&LEVELDB_MAGIC, read_leveldb);

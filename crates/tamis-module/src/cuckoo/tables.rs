@@ -18,8 +18,8 @@ use super::CuckooInfo;
 use crate::error::Error;
 use crate::filter::{Room, SEALED_TO};
 use crate::words::FilterLayout;
-use tamis::plan::{FEWEST_CUCKOO_KEYS, cuckoo_layers};
-use tamis::raw::HEADER_LEN;
+use tamis::internals::plan::{FEWEST_CUCKOO_KEYS, cuckoo_layers};
+use tamis::internals::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
 const MOST_TABLES: u64 = 1 << 24;
@@ -399,7 +399,7 @@ impl Tables {
             .get(20..)
             .and_then(<[u8]>::first_chunk)
             .ok_or_else(bad)?;
-        let first = tamis::raw::Header::decode(bytes, None).map_err(Error::bad_data)?;
+        let first = tamis::internals::raw::Header::decode(bytes, None).map_err(Error::bad_data)?;
         let stride = HEADER_LEN as u64 + first.body_len();
         let expected = cuckoo_layers(first.capacity(), expansion);
         if most != expected || !(1..=most).contains(&layers) {

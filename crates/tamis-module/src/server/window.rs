@@ -12,7 +12,10 @@ use super::counters::{self, Counter};
 use crate::error::Error;
 use crate::window;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use tamis::{Moment, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    Moment, Window,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// A clock that is behind is worth a line in the log no more often than this.
 const WARN_EVERY: i64 = 60_000_000;

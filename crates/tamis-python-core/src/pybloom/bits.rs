@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tamis::file::Words;
-use tamis::raw::Word;
+use tamis::internals::file::Words;
+use tamis::internals::raw::Word;
 use tamis_formats::pybloomfilter::{BITS_AT, Shape};
 
 /// The bits of a filter, in words that other processes may change.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use super::bits::BitsFile;
-use tamis::file::{open_regular, reserve};
+use tamis::internals::file::{open_regular, reserve};
 use tamis_formats::pybloomfilter::{BITS_AT, Hash, MAGIC, Shape};
 
 /// Why a file could not be opened as a filter.

@@ -3,7 +3,7 @@
 use crate::buffer::Lent;
 use crate::error::{Failure, Result};
 use crate::when::{self, When};
-use tamis::{AnyFilter, Hash, Kind, Map};
+use tamis::{AnyFilter, Hash, Kind, body::Map};
 
 /// Where a filter lives.
 pub(crate) enum Backing {

@@ -6,7 +6,7 @@ use crate::lock::{Access, Shared};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::time::Duration;
-use tamis::{AnyFilter, Body, Hash, Moment, Span, Window};
+use tamis::{AnyFilter, Hash, Moment, Window, body::Body, window::Span};
 
 /// How far beyond the clock a time may be, besides a generation.
 pub(crate) const AHEAD: Duration = Duration::from_secs(60);

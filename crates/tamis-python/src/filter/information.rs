@@ -5,7 +5,7 @@ use super::backing::{Backing, ask};
 use crate::error::Result;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use tamis::raw::{Cell, Look, Slot, sum};
+use tamis::internals::raw::{Cell, Look, Slot, sum};
 use tamis::{Hasher, KeyCount, Kind};
 
 /// What is found by reading all of it.

@@ -329,7 +329,7 @@ fn decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
 
 /// `2026-11-15` of days since 1970.
 fn date(days: i128, out: &mut Vec<u8>) {
-    let (year, month, day) = tamis::calendar::date(days);
+    let (year, month, day) = tamis::internals::calendar::date(days);
     let text = format!("{year:04}-{month:02}-{day:02}");
     out.extend_from_slice(text.as_bytes());
 }

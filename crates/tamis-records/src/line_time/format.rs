@@ -3,7 +3,7 @@
 use super::stamp;
 use memchr::memchr;
 use std::str::FromStr;
-use tamis::{Moment, calendar};
+use tamis::{Moment, internals::calendar};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;

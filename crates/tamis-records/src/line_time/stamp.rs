@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 use std::ops::Range;
-use tamis::{Moment, calendar};
+use tamis::{Moment, internals::calendar};
 
 /// Bytes of a line in which its time is looked for.
 const SEEN: usize = 256;

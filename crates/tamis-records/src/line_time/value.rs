@@ -4,7 +4,7 @@ use super::stamp::Stamps;
 use super::{LineTimes, Way};
 use std::fmt;
 use std::ops::Range;
-use tamis::{Moment, calendar};
+use tamis::{Moment, internals::calendar};
 use tamis_report::human;
 
 impl LineTimes {

@@ -4,6 +4,7 @@
 #[path = "../flow.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
 mod flow;
+#[allow(unreachable_pub)] // tamis-corpus uses it
 #[path = "../turn.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
 mod turn;

@@ -187,7 +187,7 @@ fn by_readers(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>) {
             framing.for_each(records, |start, end| {
                 record += 1;
                 let content = framing.content(&records[start..end]);
-                let add = |key: &[u8]| keys.add_hash(number, options.key_hasher().hash(key));
+                let add = |key: &[u8]| keys.add(number, options.key_hasher().hash(key));
                 match maker.each(content, &chunk.columns, add) {
                     Ok(()) => {}
                     Err(Missing::Value) => remarks.without_key += 1,
@@ -334,7 +334,7 @@ fn columns_of_parquet_are_read_together() {
     let mut expected = EntryKeys::new(&options);
     for id in 0..6_000 {
         let key = id.to_string();
-        expected.add_hash(0, options.key_hasher().hash(key.as_bytes()));
+        expected.add(0, options.key_hasher().hash(key.as_bytes()));
     }
     let (alone, _, _) = scanned(file.path(), &specs[..1]);
     assert!(alone == index(&options, expected));

@@ -10,8 +10,8 @@ use crate::wire::Wire;
 use crate::{Error, Location, Options};
 use redis::Value;
 use std::time::{Duration, Instant};
-use tamis::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
-use tamis::{AnyFilter, Draft, KeyCount, Kind, Plan};
+use tamis::internals::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
+use tamis::{AnyFilter, KeyCount, Kind, Plan, internals::Draft};
 
 /// What is read of a large filter to estimate its rate.
 const SAMPLE: u64 = 4 << 20;
@@ -28,7 +28,7 @@ const UNITING_FOR: Duration = Duration::from_secs(600);
 
 impl<L: Link> Engine<L> {
     /// Copies a filter to Redis, where it must not exist.
-    pub(crate) async fn upload<B: tamis::Body>(
+    pub(crate) async fn upload<B: tamis::body::Body>(
         wire: Wire<L>,
         at: &Location,
         filter: &AnyFilter<B>,
@@ -172,7 +172,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Adds all keys of a filter that is alike.
-    pub(crate) async fn union_with<B: tamis::Body>(
+    pub(crate) async fn union_with<B: tamis::body::Body>(
         &mut self,
         other: &AnyFilter<B>,
     ) -> Result<(), Error> {
@@ -231,7 +231,7 @@ impl<L: Link> Engine<L> {
     }
 
     /// Whether another filter has the same geometry and hashes alike.
-    fn check_like<B: tamis::Body>(&self, other: &AnyFilter<B>) -> Result<(), Error> {
+    fn check_like<B: tamis::body::Body>(&self, other: &AnyFilter<B>) -> Result<(), Error> {
         let unlike = |what, ours: String, theirs: String| {
             Err(Error::Filter(tamis::Error::Unlike { what, ours, theirs }))
         };

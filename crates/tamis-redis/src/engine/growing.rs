@@ -16,7 +16,7 @@ use crate::link::Link;
 use crate::request::Request;
 use redis::Value;
 use tamis::Hash;
-use tamis::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
+use tamis::internals::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
 
 /// Keys for which the older layers are asked together.
 const WINDOW: usize = 1 << 13;

@@ -26,7 +26,7 @@ use crate::link::Link;
 use crate::request::Request;
 use redis::Value;
 use std::time::{Duration, Instant};
-use tamis::raw::GrowingLayer;
+use tamis::internals::raw::GrowingLayer;
 
 /// How many times as large as all before it a layer is, by far.
 const MOST_GROWTH: u64 = 1 << 10;

@@ -16,7 +16,7 @@ use crate::{Error, Location, Options};
 use redis::{Cmd, Value};
 use std::time::Duration;
 use tamis::Kind;
-use tamis::raw::Header;
+use tamis::internals::raw::Header;
 
 /// All else outlives the record by so much: the clocks of nodes differ, and
 /// the filter must end as a whole, not part by part.

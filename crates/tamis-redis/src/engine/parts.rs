@@ -9,7 +9,7 @@ use crate::chunks::{Chunk, Foot, chunks, count};
 use crate::link::Link;
 use crate::request::Request;
 use redis::Value;
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 
 /// Chunks that are looked for together.
 pub(super) const TOGETHER: usize = 1 << 8;

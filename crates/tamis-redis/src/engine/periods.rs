@@ -11,7 +11,7 @@ use crate::request::Request;
 use crate::sliding::{Bucket, HEAD, Head, Sliding};
 use redis::Value;
 use std::collections::BTreeMap;
-use tamis::{Generation, Kind};
+use tamis::{Kind, window::Generation};
 
 /// What is read of a large window to count its keys.
 const SAMPLE: u64 = 4 << 20;

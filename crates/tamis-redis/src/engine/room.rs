@@ -10,7 +10,7 @@ use crate::link::Link;
 use crate::sliding::Sliding;
 use std::collections::BTreeMap;
 use std::time::Instant;
-use tamis::raw::{Header, Shape};
+use tamis::internals::raw::{Header, Shape};
 
 /// Memory of a server's keys besides their strings: names, entries, the record.
 const BESIDE: u64 = 512;

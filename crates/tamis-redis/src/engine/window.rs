@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::wire::{Job, Settled};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use tamis::{Hash, Moment, When};
+use tamis::{Hash, Moment, window::When};
 
 /// Keys that are sent together.
 const WINDOW: usize = 1 << 13;

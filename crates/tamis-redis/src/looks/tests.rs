@@ -2,8 +2,11 @@
 
 use super::*;
 use std::time::Duration;
-use tamis::raw::Header;
-use tamis::{Hasher, Plan, Span, WindowOptions};
+use tamis::internals::raw::Header;
+use tamis::{
+    Hasher, Plan,
+    window::{Span, WindowOptions},
+};
 
 fn window(keys: u64, rate: f64) -> Sliding {
     let options = WindowOptions::new(Span::Time(Duration::from_secs(80)));

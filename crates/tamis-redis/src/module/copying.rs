@@ -8,8 +8,12 @@ use crate::request::{Again, Request};
 use crate::wire::Wire;
 use crate::{Error, Location};
 use redis::{Cmd, Value};
-use tamis::raw::{HEADER_LEN, Header, Shape};
-use tamis::{AnyFilter, Draft, Hasher, KeyRule, Kind, Plan, Renewal, Span, WindowOptions};
+use tamis::internals::raw::{HEADER_LEN, Header, Shape};
+use tamis::{
+    AnyFilter, Hasher, KeyRule, Kind, Plan,
+    internals::Draft,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// What a chunk has at most, as a module gives them.
 const CHUNK: usize = 16 << 20;
@@ -199,7 +203,7 @@ impl<L: Link> Module<L> {
     }
 
     /// Copies a filter to Tamis's module.
-    pub(crate) async fn upload<B: tamis::Body>(
+    pub(crate) async fn upload<B: tamis::body::Body>(
         wire: Wire<L>,
         at: &Location,
         filter: &AnyFilter<B>,
@@ -358,7 +362,7 @@ impl<L: Link> Making<L> {
         }
     }
 
-    async fn load<B: tamis::Body>(&mut self, filter: &AnyFilter<B>) -> Result<(), Error> {
+    async fn load<B: tamis::body::Body>(&mut self, filter: &AnyFilter<B>) -> Result<(), Error> {
         let header = filter.sealed_header();
         let len = HEADER_LEN as u64 + header.body_len();
         let (command, mut first) = match filter.kind() {

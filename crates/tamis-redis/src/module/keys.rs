@@ -9,7 +9,10 @@ use crate::request::{Again, Request};
 use crate::wire::{Job, Settled, of_failure};
 use redis::Value;
 use std::ops::Range;
-use tamis::{Kind, Moment, Span, When};
+use tamis::{
+    Kind, Moment,
+    window::{Span, When},
+};
 
 /// Keys that are sent before the answers to the last are read.
 const WINDOW: usize = 1 << 12;

@@ -1,7 +1,7 @@
 //! From file to Redis and back: the same bits either way.
 
 use crate::*;
-use tamis::raw::{BlockedShape, CountingShape};
+use tamis::internals::raw::{BlockedShape, CountingShape};
 use tamis::{Blocked, Counting, Growing, KeyCount};
 use tamis_redis::Error;
 
@@ -14,7 +14,7 @@ fn filters() -> Vec<(&'static str, AnyFilter)> {
     let long = blocked(BlockedShape::new(2 * 65_536 + 1, 5, 1).unwrap().into());
     let counting = |lines_per_key| {
         let shape = CountingShape::new(2_000, 4, lines_per_key).unwrap();
-        blocked(tamis::raw::Shape::from(shape))
+        blocked(tamis::internals::raw::Shape::from(shape))
     };
     let growing = |first, rate| AnyFilter::Growing(Growing::new(first, rate).unwrap());
     let mut all = vec![

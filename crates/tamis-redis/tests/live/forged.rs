@@ -1,7 +1,7 @@
 //! Records that claim what is not there: nothing is made of their numbers.
 
 use crate::*;
-use tamis::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape};
+use tamis::internals::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape};
 use tamis_redis::Error;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -2,7 +2,7 @@
 
 use crate::*;
 use tamis::Growing;
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 
 fn growing(first: u64, rate: f64) -> Plan {
     Plan::one_line(Kind::Growing, first, rate).unwrap()

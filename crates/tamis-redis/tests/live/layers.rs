@@ -124,7 +124,8 @@ fn another_worker_goes_on() {
         // What the dead one had begun was taken away or used.
         let strings = server.cli(&["KEYS", &format!("{name}:{{*.*.*}}")]);
         let strings = strings.lines().count();
-        let tamis::raw::Shape::Growing(shape) = filter.download().unwrap().shape() else {
+        let tamis::internals::raw::Shape::Growing(shape) = filter.download().unwrap().shape()
+        else {
             panic!("it grows")
         };
         assert_eq!(strings as u64, u64::from(shape.layers()), "{name}");

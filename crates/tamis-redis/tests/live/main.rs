@@ -44,7 +44,10 @@ mod workers;
 use common::{Cluster, Server};
 use std::sync::OnceLock;
 use std::time::Duration;
-use tamis::{AnyFilter, Hasher, Kind, Plan, Span, WindowOptions};
+use tamis::{
+    AnyFilter, Hasher, Kind, Plan,
+    window::{Span, WindowOptions},
+};
 use tamis_redis::{Location, Options, RedisFilter};
 
 /// A server for all tests that leave it as it was. It ends with the process.
@@ -136,5 +139,7 @@ fn count(answers: &[bool]) -> usize {
 
 /// The body alone: counts and checksums in the header may differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
-    filter.to_bytes().split_off(tamis::raw::HEADER_LEN)
+    filter
+        .to_bytes()
+        .split_off(tamis::internals::raw::HEADER_LEN)
 }

@@ -2,7 +2,7 @@
 //! folder of its own.
 
 use std::time::Duration;
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 use tamis::{AnyFilter, Growing, Hash, Hasher, KeyCount, Kind, Plan, SecretKey};
 use tamis_redis::{Error, Location, Options, RedisFilter, aio};
 

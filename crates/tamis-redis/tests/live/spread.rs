@@ -21,7 +21,7 @@ fn shares(cluster: &Cluster, bytes: u64) -> Vec<u64> {
     };
     let before = used();
     let plan = Plan::of(
-        tamis::raw::BlockedShape::new(bytes / 64, 5, 1).unwrap(),
+        tamis::internals::raw::BlockedShape::new(bytes / 64, 5, 1).unwrap(),
         bytes * 8 / 10,
     );
     let mut filter = RedisFilter::create(&place, &plan, Hasher::default(), &options()).unwrap();

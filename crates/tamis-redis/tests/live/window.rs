@@ -4,7 +4,7 @@
 use crate::common::{Server, until};
 use crate::*;
 use std::collections::HashMap;
-use tamis::{Hash, Moment, Renewal};
+use tamis::{Hash, Moment, window::Renewal};
 use tamis_redis::Error;
 
 const HOUR: Duration = Duration::from_secs(3_600);

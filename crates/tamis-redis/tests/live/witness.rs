@@ -9,7 +9,7 @@
 //! end with the same bytes.
 
 use tamis::Hash;
-use tamis::raw::BlockedShape;
+use tamis::internals::raw::BlockedShape;
 
 /// The keys in an order in which each has a bit that no earlier one has.
 /// `None` if there is none: then some were called new wrongly.

@@ -6,7 +6,7 @@ use crate::*;
 use std::env;
 use std::process::Command;
 use tamis::Hash;
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 
 const WORKERS: u64 = 16;
 

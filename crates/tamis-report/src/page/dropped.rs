@@ -167,7 +167,10 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis::{Blocked, Hasher, KeyRule, Span, Window, WindowOptions};
+    use tamis::{
+        Blocked, Hasher, KeyRule, Window,
+        window::{Span, WindowOptions},
+    };
 
     const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
 

@@ -1,7 +1,7 @@
 //! What a window remembers at a moment, and how old it is.
 
 use serde_json::{Value, json};
-use tamis::{Body, Moment, Span, Window};
+use tamis::{Moment, Window, body::Body, window::Span};
 
 /// Has the generations of a window's description be those that a question reaches now, newest first,
 /// also those without keys, each with the age of its oldest keys: in seconds, or in keys that

@@ -1,8 +1,8 @@
 //! How full the lines of a filter are, as a histogram.
 
 use serde_json::{Value, json};
-use tamis::raw::Shape;
-use tamis::{AnyFilter, Body};
+use tamis::internals::raw::Shape;
+use tamis::{AnyFilter, body::Body};
 
 /// Lines that are looked at, at most: enough for a picture, few enough for a page that asks again
 /// and again.

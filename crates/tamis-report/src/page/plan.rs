@@ -6,7 +6,7 @@ use crate::human;
 use crate::server::Ways;
 use serde_json::{Value, json};
 use tamis::Plan;
-use tamis::raw::BloomShape;
+use tamis::internals::raw::BloomShape;
 
 /// The curve goes from a 16th of the keys to 16 times as many, in steps of a sixth of a doubling.
 const STEPS: i32 = 24;

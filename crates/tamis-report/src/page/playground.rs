@@ -6,7 +6,7 @@ use crate::human;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use tamis::raw::{
+use tamis::internals::raw::{
     BlockedShape, BloomShape, Cell, CountingShape, CuckooEntry, CuckooShape, Look, Shape, Word as _,
 };
 use tamis::{AnyFilter, Hasher, Plan};

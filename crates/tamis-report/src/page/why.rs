@@ -1,10 +1,10 @@
-//! The numbers behind the textbook's filter. The rates are those of `tamis::plan::classic`; next to
+//! The numbers behind the textbook's filter. The rates are those of `tamis::internals::plan::classic`; next to
 //! them is what a real filter does while it fills.
 
 use serde_json::{Value, json};
 use std::f64::consts::LN_2;
-use tamis::plan::classic;
-use tamis::raw::{BloomShape, Word as _};
+use tamis::internals::plan::classic;
+use tamis::internals::raw::{BloomShape, Word as _};
 use tamis::{AnyFilter, Hash, Hasher, Plan};
 
 /// Bits per key go from 1 to 32, in halves.

@@ -14,8 +14,8 @@ use crate::store::check::{Terms, checksum_of_zeros, verify};
 /// A filter whose body comes from elsewhere.
 ///
 /// ```
-/// use tamis::raw::{HEADER_LEN, Header};
-/// use tamis::{Blocked, Draft};
+/// use tamis::internals::raw::{HEADER_LEN, Header};
+/// use tamis::{Blocked, internals::Draft};
 /// let seen = Blocked::new(1_000, 0.01)?;
 /// seen.insert("key");
 /// let bytes = seen.to_bytes();
@@ -76,7 +76,7 @@ impl Header {
     /// Of an empty filter, as planned.
     ///
     /// ```
-    /// use tamis::raw::Header;
+    /// use tamis::internals::raw::Header;
     /// use tamis::{Hasher, Kind, Plan};
     /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
     /// let header = Header::of_plan(&plan, Hasher::default());
@@ -136,7 +136,7 @@ impl<B: Body> AnyFilter<B> {
     /// filter.
     ///
     /// ```
-    /// use tamis::raw::Word;
+    /// use tamis::internals::raw::Word;
     /// use tamis::{AnyFilter, Blocked};
     /// let empty = AnyFilter::from(Blocked::new(1_000, 0.01)?);
     /// assert!(empty.body().iter().copied().flatten().all(|word| word.get() == 0));

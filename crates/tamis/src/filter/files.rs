@@ -199,7 +199,7 @@ macro_rules! files {
             }
 
             /// The header of this filter's file, with the checksum of the body,
-            /// all of which is read. [`Draft`](crate::Draft) takes both.
+            /// all of which is read. [`Draft`](crate::internals::Draft) takes both.
             #[must_use]
             #[doc(hidden)]
             pub fn sealed_header(&self) -> Header {

@@ -246,7 +246,7 @@ impl Drop for InOrder<'_> {
 mod tests {
     use super::*;
     use crate::raw::usual_or;
-    use crate::{Blocked, Expansion, Hasher};
+    use crate::{Blocked, Hasher, internals::Expansion};
 
     fn hashes(seed: u64, count: usize, different: u64) -> Vec<Hash> {
         let hasher = Hasher::default();

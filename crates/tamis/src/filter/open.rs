@@ -155,7 +155,7 @@ impl Open {
     /// then allocates room for its body, which the caller fills.
     ///
     /// ```
-    /// use tamis::raw::HEADER_LEN;
+    /// use tamis::internals::raw::HEADER_LEN;
     /// use tamis::{Blocked, Open};
     /// let bytes = Blocked::new(1_000, 0.01)?.to_bytes();
     /// let (header, body) = bytes.split_at(HEADER_LEN);

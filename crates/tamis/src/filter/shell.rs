@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// [`Counting`](crate::Counting), [`Cuckoo`](crate::Cuckoo).
 ///
 /// `B` owns the body: [`Bytes`] (heap, or a file mapped for writing),
-/// [`Map`](crate::Map) (a file mapped for reading) or `&[u8]`.
+/// [`Map`](crate::body::Map) (a file mapped for reading) or `&[u8]`.
 ///
 /// A [`Key`] is bytes, or a hash.
 ///

@@ -109,7 +109,7 @@ impl Filter<WindowShape> {
     /// An empty window with options.
     ///
     /// ```
-    /// use tamis::{Hasher, Moment, Span, Window, WindowOptions};
+    /// use tamis::{Hasher, Moment, Window, window::{Span, WindowOptions}};
     /// let options = WindowOptions::new(Span::Keys(1_000)).generations(10);
     /// let recent = Window::with_options(&options, 1_000, 0.01, Hasher::seeded(7))?;
     /// assert!(recent.insert("key", Moment::default())); // it counts keys, not time

@@ -100,6 +100,7 @@ impl IndexBuilder {
 
     /// The same, but fails if there is a file with that name.
     #[cfg(feature = "files")]
+    #[doc(hidden)]
     pub fn create_new(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
         Self::begin(path.as_ref(), Existing::Keep, options)
     }
@@ -131,11 +132,13 @@ impl IndexBuilder {
     }
 
     /// The number of entries so far.
+    #[doc(hidden)]
     pub const fn len(&self) -> usize {
         self.count
     }
 
     /// Whether there is no entry yet.
+    #[doc(hidden)]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -188,6 +191,7 @@ impl IndexBuilder {
     /// rebuilt, and checked against their checksums on the way.
     ///
     /// Both indexes must have been made with equal [options](IndexOptions).
+    #[doc(hidden)]
     pub fn copy<B: Body>(&mut self, entry: &Entry<'_, B>) -> Result<(), Error> {
         self.options.check_like(entry.index)?;
         entry.verify()?;
@@ -242,7 +246,7 @@ impl IndexBuilder {
     /// one of the new file, and was never anybody else's in between.
     ///
     /// ```
-    /// use tamis::file::FileLock;
+    /// use tamis::internals::file::FileLock;
     /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("shelf.index");
@@ -256,6 +260,7 @@ impl IndexBuilder {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     #[cfg(feature = "files")]
+    #[doc(hidden)]
     pub fn finish_under(mut self, lock: &mut FileLock) -> Result<FileIndex, Error> {
         let directory = self.directory()?;
         let Sink::File { file, buffer } = self.sink else {

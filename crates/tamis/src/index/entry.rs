@@ -5,6 +5,7 @@ use crate::hash::Hash;
 use crate::hasher::Hasher;
 use crate::index::format::MAX_SPECS;
 use crate::index::read::FileIndex;
+use crate::key::Key;
 use crate::raw::ribbon::compact::{self, Compact, Width};
 use crate::raw::sorted::sorted_distinct;
 use crate::store::body::Body;
@@ -70,6 +71,7 @@ impl IndexOptions {
     }
 
     /// The options the index was made with; an update needs the same.
+    #[doc(hidden)]
     pub fn of<B: Body>(index: &FileIndex<B>) -> Self {
         Self {
             hasher: index.directory.hasher,
@@ -80,22 +82,26 @@ impl IndexOptions {
     }
 
     /// How keys are hashed.
+    #[doc(hidden)]
     pub const fn key_hasher(&self) -> &Hasher {
         &self.hasher
     }
 
     /// The rate promised.
+    #[doc(hidden)]
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
     /// The sorts of keys.
+    #[doc(hidden)]
     pub fn spec_texts(&self) -> &[String] {
         &self.specs
     }
 
     /// Checks that entries of this index can be copied to one with these
     /// options; if not, an [`Error::Unlike`] says why.
+    #[doc(hidden)]
     pub fn check_like<B: Body>(&self, index: &FileIndex<B>) -> Result<(), Error> {
         let theirs = Self::of(index);
         self.check_hasher(&theirs.hasher)?;
@@ -228,17 +234,8 @@ impl EntryKeys {
     /// # Panics
     /// If there is no such spec.
     #[inline]
-    pub fn add(&mut self, spec: usize, key: impl AsRef<[u8]>) {
-        self.add_hash(spec, self.hasher.hash(key.as_ref()));
-    }
-
-    /// Adds a key that is already hashed.
-    ///
-    /// # Panics
-    /// If there is no such spec.
-    #[inline]
-    pub fn add_hash(&mut self, spec: usize, hash: Hash) {
-        self.specs[spec].add(hash);
+    pub fn add(&mut self, spec: usize, key: impl Key) {
+        self.specs[spec].add(key.key_hash(&self.hasher));
     }
 
     /// Adds many keys that are already hashed. Those that come at once, each once

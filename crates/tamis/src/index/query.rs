@@ -240,7 +240,7 @@ mod tests {
         let mut builder = IndexBuilder::in_memory(&options);
         for entry in 0..100u64 {
             let mut keys = EntryKeys::new(&options);
-            (0..entry * entry).for_each(|i| keys.add_hash(0, Hash::from_u64(entry << 32 | i)));
+            (0..entry * entry).for_each(|i| keys.add(0, Hash::from_u64(entry << 32 | i)));
             builder.add("", None, &keys.build().unwrap()).unwrap();
         }
         builder.add_unindexed("", None, "").unwrap();

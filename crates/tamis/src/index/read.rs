@@ -1,11 +1,12 @@
 //! Asking an index.
 
 use crate::error::Error;
-use crate::hash::Hash;
+use crate::filter::keys::hashed;
 use crate::hasher::{Hasher, SecretKey};
 use crate::index::format::{Directory, FilterRecord, MAGIC_BYTES, corrupt};
 use crate::index::pages::Pages;
 use crate::index::query::{self, Filters};
+use crate::key::Key;
 use crate::raw::header::HEADER_LEN;
 use crate::store::body::{Body, Map};
 use crate::store::bytes;
@@ -89,6 +90,7 @@ impl FileIndex {
     }
 
     /// Maps a keyed index whose secret is not in the file.
+    #[doc(hidden)]
     pub fn open_keyed(path: impl AsRef<Path>, key: &SecretKey) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), Some(key))
     }
@@ -143,6 +145,7 @@ impl FileIndex {
     /// assert!(!FileIndex::is_index(b"TAMIS"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn is_index(beginning: &[u8]) -> bool {
         beginning.starts_with(&MAGIC_BYTES)
     }
@@ -155,6 +158,7 @@ impl<'a> FileIndex<&'a [u8]> {
     }
 
     /// The same for a keyed index that does not hold its secret.
+    #[doc(hidden)]
     pub fn view_keyed(bytes: &'a [u8], key: &SecretKey) -> Result<Self, Error> {
         Self::view_with(bytes, Some(key))
     }
@@ -201,6 +205,7 @@ impl<B: Body> FileIndex<B> {
 
     /// The promised rate: how likely an entry without the key is a candidate,
     /// at most.
+    #[doc(hidden)]
     pub fn rate(&self) -> f64 {
         self.directory.rate
     }
@@ -209,6 +214,7 @@ impl<B: Body> FileIndex<B> {
     ///
     /// # Panics
     /// If there is no such entry.
+    #[doc(hidden)]
     pub fn entry(&self, number: usize) -> Entry<'_, B> {
         assert!(number < self.len(), "entry {number} of {}", self.len());
         Entry {
@@ -223,6 +229,7 @@ impl<B: Body> FileIndex<B> {
     }
 
     /// The number of each entry by its id; of entries with the same id, the last.
+    #[doc(hidden)]
     pub fn by_id(&self) -> HashMap<&[u8], usize> {
         self.entries()
             .map(|entry| (entry.id(), entry.number))
@@ -230,6 +237,7 @@ impl<B: Body> FileIndex<B> {
     }
 
     /// The sorts of keys in the index.
+    #[doc(hidden)]
     pub fn specs(&self) -> impl ExactSizeIterator<Item = Spec<'_, B>> {
         (0..self.directory.specs).map(|number| Spec {
             index: self,
@@ -257,7 +265,7 @@ impl<B: Body> FileIndex<B> {
     }
 
     /// The entries that may hold the key, by the first spec, in order.
-    pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'_, B>> {
+    pub fn candidates(&self, key: impl Key) -> Vec<Entry<'_, B>> {
         let first = Spec {
             index: self,
             number: 0,
@@ -284,6 +292,7 @@ impl<B: Body> FileIndex<B> {
     }
 
     /// How large it is, and where the bytes go.
+    #[doc(hidden)]
     pub fn info(&self) -> IndexInfo {
         let directory = &self.directory;
         let specs: u64 = self.specs().map(|spec| spec.text().len() as u64).sum();
@@ -337,6 +346,7 @@ pub struct IndexInfo {
 
 impl IndexInfo {
     /// Bytes of the whole index.
+    #[doc(hidden)]
     pub const fn bytes(&self) -> u64 {
         self.filter_bytes + self.directory_bytes + self.name_bytes
     }
@@ -369,6 +379,7 @@ impl<B: Body> fmt::Debug for Entry<'_, B> {
 
 impl<'a, B: Body> Entry<'a, B> {
     /// Its number in the index.
+    #[doc(hidden)]
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -379,12 +390,14 @@ impl<'a, B: Body> Entry<'a, B> {
     }
 
     /// The state of the file when it was indexed, if the entry is a file.
+    #[doc(hidden)]
     pub fn stamp(&self) -> Option<Stamp> {
         self.index.directory.entry(self.number).stamp()
     }
 
     /// Why the keys of some spec are not known, if so. For those keys the entry
     /// is always a candidate.
+    #[doc(hidden)]
     pub fn unindexed(&self) -> Option<&'a str> {
         let directory = &self.index.directory;
         directory
@@ -396,6 +409,7 @@ impl<'a, B: Body> Entry<'a, B> {
     ///
     /// # Panics
     /// If there is no such spec.
+    #[doc(hidden)]
     pub fn is_indexed(&self, spec: usize) -> bool {
         !self.record(spec).is_unknown()
     }
@@ -403,6 +417,7 @@ impl<'a, B: Body> Entry<'a, B> {
     /// Whether its filters still hold for the file as it is `now`, because the
     /// file has certainly not changed since it was indexed. If not, treat the
     /// entry as a candidate, or a "no" could be false.
+    #[doc(hidden)]
     pub fn is_fresh(&self, now: &Stamp) -> bool {
         self.stamp().is_some_and(|stamp| stamp.proves(now))
     }
@@ -411,6 +426,7 @@ impl<'a, B: Body> Entry<'a, B> {
     ///
     /// # Panics
     /// If there is no such spec.
+    #[doc(hidden)]
     pub fn keys(&self, spec: usize) -> u64 {
         self.record(spec).known_keys()
     }
@@ -456,16 +472,19 @@ impl<B: Body> fmt::Debug for Spec<'_, B> {
 
 impl<'a, B: Body> Spec<'a, B> {
     /// Its number in the index.
+    #[doc(hidden)]
     pub const fn number(&self) -> usize {
         self.number
     }
 
     /// Its name.
+    #[doc(hidden)]
     pub fn text(&self) -> &'a str {
         self.index.directory.spec_text(self.number)
     }
 
     /// The distinct keys of every entry, added up.
+    #[doc(hidden)]
     pub fn keys(&self) -> u64 {
         let records = self.index.directory.filters(self.number);
         let keys = records
@@ -476,13 +495,9 @@ impl<'a, B: Body> Spec<'a, B> {
 
     /// The entries that may hold the key, in order: all that do, others at most
     /// at the promised rate, and those that were not indexed or are damaged.
-    pub fn candidates(&self, key: impl AsRef<[u8]>) -> Vec<Entry<'a, B>> {
-        self.candidates_hash(self.index.hasher().hash(key.as_ref()))
-    }
-
-    /// The same for a key that is already hashed.
-    pub fn candidates_hash(&self, hash: Hash) -> Vec<Entry<'a, B>> {
+    pub fn candidates(&self, key: impl Key) -> Vec<Entry<'a, B>> {
         let index = self.index;
+        let hash = key.key_hash(index.hasher());
         let mut out = Vec::new();
         query::candidates(index.filters(), self.number, hash, |number| {
             out.push(Entry { index, number });
@@ -492,18 +507,12 @@ impl<'a, B: Body> Spec<'a, B> {
 
     /// The candidates for each of these keys, in one pass over the filters: an
     /// index larger than the caches is read once for all keys.
-    pub fn candidates_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
-        let hasher = self.index.hasher();
-        let hashes = keys.iter().map(|key| hasher.hash(key.as_ref()));
-        self.candidates_hashes(&hashes.collect::<Vec<_>>())
-    }
-
-    /// The same for keys that are already hashed.
-    pub fn candidates_hashes(&self, hashes: &[Hash]) -> Vec<Vec<Entry<'a, B>>> {
+    pub fn candidates_many<K: Key>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
         let index = self.index;
+        let hashes = hashed(index.hasher(), keys);
         let mut out = vec![Vec::new(); hashes.len()];
         let found = |key: usize, number| out[key].push(Entry { index, number });
-        query::candidates_many(index.filters(), self.number, hashes, found);
+        query::candidates_many(index.filters(), self.number, &hashes, found);
         out
     }
 }

@@ -165,16 +165,28 @@ impl ListBuilder {
         self
     }
 
-    /// For a cascade: which list wins if a key is on both.
+    /// For a cascade: a key on both lists is blocked, and the allow list goes without it. By
+    /// default such a key is an error.
+    pub fn block_wins(self) -> Self {
+        self.both(Both::Block)
+    }
+
+    /// For a cascade: a key on both lists is allowed, and the block list goes without it. By
+    /// default such a key is an error.
     ///
     /// ```
-    /// use tamis::{Both, Kind, ListBuilder};
-    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?.both(Both::Allow);
+    /// use tamis::{Kind, ListBuilder};
+    /// let mut list = ListBuilder::new(Kind::Cascade, 0.01)?.allow_wins();
     /// list.add("mail.example")?;
     /// list.allow("mail.example")?;
     /// assert!(!list.build()?.contains("mail.example"));
     /// # Ok::<(), tamis::Error>(())
     /// ```
+    pub fn allow_wins(self) -> Self {
+        self.both(Both::Allow)
+    }
+
+    /// For a cascade: which list wins if a key is on both.
     #[doc(hidden)]
     pub fn both(mut self, both: Both) -> Self {
         self.both = both;
@@ -616,7 +628,7 @@ impl Ribbon {
 impl Cascade {
     /// The filter that contains all keys of `block` and none of `allow`; it says
     /// "yes" to any other key with probability `rate` at most. A key on both lists
-    /// is an error; [`ListBuilder::both`] lets one list win instead.
+    /// is an error; [`ListBuilder::allow_wins`] lets one list win instead.
     ///
     /// ```
     /// use tamis::{Cascade, Hasher};

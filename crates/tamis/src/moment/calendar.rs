@@ -7,7 +7,7 @@ use super::Moment;
 /// The date of a day, counted from 1970-01-01: year, month and day of the month. The year before 1 is 0.
 ///
 /// ```
-/// use tamis::calendar::date;
+/// use tamis::internals::calendar::date;
 /// assert_eq!(date(0), (1970, 1, 1));
 /// assert_eq!(date(-1), (1969, 12, 31));
 /// assert_eq!(date(11_016), (2000, 2, 29));
@@ -32,7 +32,7 @@ pub const fn date(days: i128) -> (i128, u8, u8) {
 /// The day of a date, counted from 1970-01-01; nothing if there is no such date.
 ///
 /// ```
-/// use tamis::calendar::day;
+/// use tamis::internals::calendar::day;
 /// assert_eq!(day(1970, 1, 1), Some(0));
 /// assert_eq!(day(2000, 2, 29), Some(11_016));
 /// assert_eq!(day(1900, 2, 29), None);
@@ -73,7 +73,7 @@ const DAY: i64 = 86_400 * SECOND;
 /// Anything else is no moment. This never panics.
 ///
 /// ```
-/// use tamis::calendar::parse;
+/// use tamis::internals::calendar::parse;
 /// let moment = tamis::Moment::from_secs(1_763_375_400);
 /// for text in ["2025-11-17T10:30:00Z", "2025-11-17 12:30+02:00", "1763375400", "1763375400000", "1.7633754e9"] {
 ///     assert_eq!(parse(text.as_bytes()), Some(moment), "{text}");

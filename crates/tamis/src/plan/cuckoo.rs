@@ -28,7 +28,7 @@ const MOST_EQUAL: u32 = 32;
 /// Redis does. They share the promised rate.
 ///
 /// ```
-/// use tamis::plan::cuckoo_layers;
+/// use tamis::internals::plan::cuckoo_layers;
 /// assert_eq!(cuckoo_layers(1_000_000, 0), 1); // it doesn't grow
 /// assert_eq!(cuckoo_layers(1_000_000, 2), 11);
 /// ```

@@ -119,7 +119,7 @@ pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
 /// many sets as make that sure.
 ///
 /// ```
-/// let bits = tamis::plan::cascade_bound(1_000_000, 5_000_000, 1.0 / 128.0);
+/// let bits = tamis::internals::plan::cascade_bound(1_000_000, 5_000_000, 1.0 / 128.0);
 /// assert_eq!(bits.round(), 7_056_577.0);
 /// ```
 pub fn cascade_bound(block: u64, allow: u64, rate: f64) -> f64 {

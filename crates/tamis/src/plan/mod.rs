@@ -168,7 +168,7 @@ impl Plan {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use tamis::{Plan, Span, WindowOptions};
+    /// use tamis::{Plan, window::{Span, WindowOptions}};
     /// let day = WindowOptions::new(Span::Time(Duration::from_secs(86_400)));
     /// let plan = Plan::window(&day, 1_000_000, 0.01)?;
     /// assert!(plan.bits_per_key() < 22.0);
@@ -265,7 +265,7 @@ impl Plan {
     ///
     /// ```
     /// use tamis::Plan;
-    /// use tamis::raw::BloomShape;
+    /// use tamis::internals::raw::BloomShape;
     /// let plan = Plan::of(BloomShape::new(10_000_000, 7)?, 1_000_000);
     /// assert!((0.0081..0.0083).contains(&plan.rate()));
     /// # Ok::<(), tamis::Error>(())

@@ -32,7 +32,7 @@ const MOST_SPARE: u64 = 1 << 20;
 /// The block that a server's allocator gives for so many bytes.
 ///
 /// ```
-/// use tamis::plan::server::allocated;
+/// use tamis::internals::plan::server::allocated;
 /// assert_eq!(allocated(100), 112);
 /// assert_eq!(allocated(1_400_000), 1_572_864);
 /// ```
@@ -49,7 +49,7 @@ pub const fn allocated(bytes: u64) -> u64 {
 /// ```
 /// use tamis::{Kind, Plan};
 /// let plan = Plan::one_line(Kind::Blocked, 1_000_000, 1e-5)?;
-/// let memory = tamis::plan::server::of_strings(&plan);
+/// let memory = tamis::internals::plan::server::of_strings(&plan);
 /// assert!(plan.bytes() < memory && memory < plan.bytes() * 5 / 4);
 /// # Ok::<(), tamis::Error>(())
 /// ```
@@ -71,7 +71,7 @@ pub fn of_strings(plan: &Plan) -> u64 {
 /// A filter whose bits a module has in one block.
 ///
 /// ```
-/// assert_eq!(tamis::plan::server::in_module(3_240_000), 3_670_560);
+/// assert_eq!(tamis::internals::plan::server::in_module(3_240_000), 3_670_560);
 /// ```
 pub const fn in_module(bytes: u64) -> u64 {
     allocated(bytes) + MODULE_VALUE
@@ -81,7 +81,7 @@ pub const fn in_module(bytes: u64) -> u64 {
 /// least and at most. How much is spare is up to the order of the bits.
 ///
 /// ```
-/// let (least, most) = tamis::plan::server::of_bitmap(3_000_000);
+/// let (least, most) = tamis::internals::plan::server::of_bitmap(3_000_000);
 /// assert!(least < 3_150_000 && most < 4_200_000);
 /// ```
 pub fn of_bitmap(bytes: u64) -> (u64, u64) {

@@ -6,7 +6,7 @@ use crate::raw::word::Word;
 /// [`AnyFilter::explain`](crate::AnyFilter::explain).
 ///
 /// ```
-/// use tamis::raw::Look;
+/// use tamis::internals::raw::Look;
 /// use tamis::{AnyFilter, Hasher, Plan};
 /// let mut toy = AnyFilter::from_plan(&Plan::of_bits(16, Some(3), None)?, Hasher::default())?;
 /// toy.insert("apple")?;
@@ -126,7 +126,7 @@ impl Look {
 /// The exclusive or of the cells of a [`Look::Sum`].
 ///
 /// ```
-/// use tamis::raw::{Cell, sum};
+/// use tamis::internals::raw::{Cell, sum};
 /// let cell = |value| Cell { line: None, at: 0, value };
 /// assert_eq!(sum(&[cell(0b110), cell(0b011)]), 0b101);
 /// ```

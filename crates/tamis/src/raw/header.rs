@@ -64,10 +64,10 @@ const HASH_SIPHASH: u8 = 2;
 /// The first 128 bytes of a file; the rest is the body.
 ///
 /// For header and body in separate places, such as a database;
-/// [`Draft`](crate::Draft) joins them. For files, [`Open`](crate::Open) is enough.
+/// [`Draft`](crate::internals::Draft) joins them. For files, [`Open`](crate::Open) is enough.
 ///
 /// ```
-/// use tamis::raw::Header;
+/// use tamis::internals::raw::Header;
 /// use tamis::{Hasher, Kind, Plan};
 /// let plan = Plan::for_rate(Kind::Blocked, 1_000, 0.01)?;
 /// let header = Header::of_plan(&plan, Hasher::default());

@@ -91,7 +91,7 @@ impl GrowingShape {
 /// layers itself.
 ///
 /// ```
-/// use tamis::raw::GrowingLayer;
+/// use tamis::internals::raw::GrowingLayer;
 /// let mut layers = vec![GrowingLayer::first_of_one_line(1_000, 0.01)?];
 /// layers.push(GrowingLayer::next(&layers, 0.01)?);
 /// assert!(layers.iter().map(|layer| layer.rate()).sum::<f64>() < 0.01);
@@ -152,7 +152,7 @@ impl GrowingLayer {
     /// The line that describes it in a body, having taken this many keys.
     ///
     /// ```
-    /// use tamis::raw::GrowingLayer;
+    /// use tamis::internals::raw::GrowingLayer;
     /// let layer = GrowingLayer::first_of_one_line(1_000, 0.01)?;
     /// let line = layer.encode(7);
     /// assert_eq!(GrowingLayer::decode(&line, &layer.shape())?, (layer, 7));

@@ -4,7 +4,7 @@
 //! A filter is a [`Header`] and a body. The header has the [`Shape`]; the body
 //! is a slice of little-endian [`Word`]s. A [`BlockedShape`] or a
 //! [`CountingShape`] gives the places of a key, which is enough to ask and
-//! change a body anywhere; [`Draft`](crate::Draft) makes a filter of a header
+//! change a body anywhere; [`Draft`](crate::internals::Draft) makes a filter of a header
 //! and a body.
 
 // Geometry and kernels over slices of words, a folder for each kind: `shape.rs`

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("seen.tamis");
 /// use tamis::Blocked;
-/// use tamis::file::FileLock;
+/// use tamis::internals::file::FileLock;
 /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
 ///
 /// let mut lock = FileLock::acquire(&path)?; // waits for other writers
@@ -85,7 +85,7 @@ impl FileLock {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("seen.tamis");
     /// use tamis::Blocked;
-    /// use tamis::file::FileLock;
+    /// use tamis::internals::file::FileLock;
     /// Blocked::new(1_000, 0.01)?.save_new(&path)?;
     /// let lock = FileLock::acquire(&path)?;
     /// assert_eq!(lock.metadata()?.len(), std::fs::metadata(&path).unwrap().len());

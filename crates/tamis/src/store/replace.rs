@@ -63,7 +63,7 @@ pub(crate) fn write_and_name(
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("list.txt");
 /// use std::io::Write;
-/// use tamis::file::{Existing, Replacement};
+/// use tamis::internals::file::{Existing, Replacement};
 /// let mut list = Replacement::begin(&path, Existing::Replace)?;
 /// list.file().write_all(b"all of it").unwrap();
 /// assert!(!path.exists());
@@ -134,7 +134,7 @@ impl Replacement {
     /// that walk over folders should skip such files.
     ///
     /// ```
-    /// use tamis::file::Replacement;
+    /// use tamis::internals::file::Replacement;
     /// assert!(Replacement::is_temporary("logs/.tamis-Xy12ab.tmp"));
     /// assert!(!Replacement::is_temporary("logs/web.log"));
     /// ```
@@ -172,7 +172,7 @@ impl Replacement {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("list.txt");
     /// use std::io::Write;
-    /// use tamis::file::{Existing, Replacement};
+    /// use tamis::internals::file::{Existing, Replacement};
     /// let mut list = Replacement::begin(&path, Existing::Keep)?;
     /// list.file().write_all(b"ours").unwrap();
     /// std::fs::write(&path, "theirs").unwrap();
@@ -255,7 +255,7 @@ impl Replacement {
     /// # let dir = tempfile::tempdir().unwrap();
     /// # let path = dir.path().join("list.txt");
     /// use std::io::Write;
-    /// use tamis::file::{Existing, Replacement};
+    /// use tamis::internals::file::{Existing, Replacement};
     /// let mut list = Replacement::begin(&path, Existing::Replace)?;
     /// list.file().write_all(b"some of it").unwrap();
     /// let kept = list.keep_partial()?;

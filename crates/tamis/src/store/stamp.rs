@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 ///
 /// ```
 /// use std::time::SystemTime;
-/// use tamis::file::Stamp;
+/// use tamis::internals::file::Stamp;
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("file.log");
 /// # std::fs::write(&path, "a line").unwrap();

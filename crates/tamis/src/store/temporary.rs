@@ -8,7 +8,7 @@ use std::path::Path;
 /// that the next one can remove what a killed process left behind, and nothing else.
 ///
 /// ```
-/// use tamis::file::TemporaryFolder;
+/// use tamis::internals::file::TemporaryFolder;
 /// let folder = TemporaryFolder::new("tamis-example-")?;
 /// std::fs::write(folder.path().join("file"), "content")?;
 /// let path = folder.path().to_owned();

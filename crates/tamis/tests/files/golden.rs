@@ -9,10 +9,12 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use tamis::raw::{BlockedShape, BloomShape, CountingShape, CuckooShape, Shape, WindowShape};
+use tamis::internals::raw::{
+    BlockedShape, BloomShape, CountingShape, CuckooShape, Shape, WindowShape,
+};
 use tamis::{
-    AnyFilter, Error, Hasher, KeyCount, Kind, ListBuilder, Moment, Open, Plan, SecretKey, Span,
-    WindowOptions,
+    AnyFilter, Error, Hasher, KeyCount, Kind, ListBuilder, Moment, Open, Plan, SecretKey,
+    window::{Span, WindowOptions},
 };
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);

@@ -10,7 +10,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Release},
 };
 use tamis::{
-    AnyFilter, Body, Error, Expansion, Growing, Hash, Hasher, KeyCount, Kind, Open, Plan, SecretKey,
+    AnyFilter, Error, Growing, Hash, Hasher, KeyCount, Kind, Open, Plan, SecretKey, body::Body,
+    internals::Expansion,
 };
 
 fn hashes(range: std::ops::Range<u64>) -> Vec<Hash> {

@@ -26,7 +26,7 @@ fn filters<K: AsRef<[u8]>>(options: &IndexOptions, specs: &[Vec<K>]) -> EntryFil
 fn numbered(options: &IndexOptions, entry: u64, keys: u64) -> EntryFilters {
     let mut all = EntryKeys::new(options);
     for key in 0..keys {
-        all.add_hash(0, Hash::from_u64(entry << 40 | key));
+        all.add(0, Hash::from_u64(entry << 40 | key));
     }
     all.build().unwrap()
 }
@@ -105,11 +105,11 @@ fn never_a_false_no_at_any_size() {
                 .take(700)
                 .map(|key| Hash::from_u64((entry as u64) << 40 | key))
                 .collect();
-            for (found, hash) in spec.candidates_hashes(&hashes).iter().zip(&hashes) {
+            for (found, hash) in spec.candidates_many(&hashes).iter().zip(&hashes) {
                 let holds = |found: &tamis::index::Entry<'_>| found.number() == entry;
                 assert!(found.iter().any(holds), "rate {rate}, {keys} keys");
                 if *keys % 16 == 3 {
-                    let alone = spec.candidates_hash(*hash);
+                    let alone = spec.candidates(*hash);
                     let numbers = |found: &[tamis::index::Entry<'_>]| -> Vec<usize> {
                         found.iter().map(|entry| entry.number()).collect()
                     };
@@ -130,7 +130,7 @@ fn the_promised_rate_is_kept() {
             let index = of_sizes(&options(rate), &[keys]);
             let hashes: Vec<Hash> = (0..PROBES).map(|i| Hash::from_u64(1 << 62 | i)).collect();
             let spec = index.spec("key").unwrap();
-            let found = spec.candidates_hashes(&hashes);
+            let found = spec.candidates_many(&hashes);
             let yes = found.iter().filter(|found| !found.is_empty()).count() as f64;
             let expected = rate * PROBES as f64;
             // Five standard errors.
@@ -314,7 +314,7 @@ fn build(options: &IndexOptions, model: &[Model], mut builder: IndexBuilder) -> 
     builder.finish().unwrap()
 }
 
-fn check<B: tamis::Body>(index: &FileIndex<B>, model: &[Model], specs: usize) {
+fn check<B: tamis::body::Body>(index: &FileIndex<B>, model: &[Model], specs: usize) {
     index.verify().unwrap();
     assert_eq!(index.len(), model.len());
     assert_eq!(index.is_empty(), model.is_empty());

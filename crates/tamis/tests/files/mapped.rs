@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use tamis::{AnyFilter, Blocked, Bloom, Error, FileLock, Hasher, KeyCount, Kind, Open, Plan};
+use tamis::{AnyFilter, Blocked, Bloom, Error, Hasher, KeyCount, Kind, Open, Plan, file::FileLock};
 
 const ROLE: &str = "TAMIS_TEST_ROLE";
 const FILE: &str = "TAMIS_TEST_FILE";

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::time::Duration;
-use tamis::{AnyFilter, Error, Hash, Hasher, Moment, Open, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    AnyFilter, Error, Hash, Hasher, Moment, Open, Window,
+    window::{Renewal, Span, WindowOptions},
+};
 
 const FILE: &str = "TAMIS_TEST_FILE";
 const NAME: &str = "TAMIS_TEST_NAME";

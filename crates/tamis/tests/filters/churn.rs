@@ -4,7 +4,7 @@
 
 use proptest::prelude::*;
 use std::collections::HashMap;
-use tamis::raw::CountingShape;
+use tamis::internals::raw::CountingShape;
 use tamis::{
     AnyFilter, Blocked, Counting, Cuckoo, Error, Hasher, KeyCount, Kind, Open, Plan, SecretKey,
 };
@@ -281,7 +281,7 @@ proptest! {
         }
         let came_back = counting.to_blocked().unwrap();
         let full = AnyFilter::Counting(counting).body()[0].iter().any(|word| {
-            let word = tamis::raw::Word::get(word);
+            let word = tamis::internals::raw::Word::get(word);
             (0..64).step_by(4).any(|shift| word >> shift & 15 == 15)
         });
         if !full {

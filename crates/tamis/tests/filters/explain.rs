@@ -1,7 +1,7 @@
 //! An explanation comes to the filter's answer, also in tables that are large, have grown or are
 //! damaged; filters of a few bits keep what their plan promises.
 
-use tamis::raw::{BloomShape, Joined, Look, sum};
+use tamis::internals::raw::{BloomShape, Joined, Look, sum};
 use tamis::{AnyFilter, Hash, Hasher, Kind, ListBuilder, Open, Plan};
 
 /// Asks members and others; how many of the others got a "maybe".

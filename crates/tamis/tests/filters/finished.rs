@@ -2,8 +2,9 @@
 //! an allow list, over every owner of the bytes.
 
 use tamis::{
-    AnyFilter, Both, Cascade, Contradiction, Error, Fuse, Hash, Hasher, KeyCount, Kind,
-    ListBuilder, Open, Ribbon, SecretKey,
+    AnyFilter, Cascade, Error, Fuse, Hash, Hasher, KeyCount, Kind, ListBuilder, Open, Ribbon,
+    SecretKey,
+    internals::{Both, Contradiction},
 };
 
 const KINDS: [Kind; 3] = [Kind::Fuse, Kind::Ribbon, Kind::Cascade];
@@ -18,7 +19,7 @@ fn build(kind: Kind, rate: f64, keys: &[Hash]) -> AnyFilter {
     list.build().unwrap()
 }
 
-fn count<B: tamis::Body>(filter: &AnyFilter<B>, keys: &[Hash]) -> usize {
+fn count<B: tamis::body::Body>(filter: &AnyFilter<B>, keys: &[Hash]) -> usize {
     let mut found = vec![false; keys.len()];
     filter.contains_many(keys, &mut found);
     let single = keys.iter().map(|hash| filter.contains(*hash));
@@ -157,7 +158,7 @@ fn a_cascade_is_wrong_on_no_key_of_either_list() {
             let (yes, most) = (count(&filter, &others) as f64, others.len() as f64 * rate);
             assert!(yes <= most + 5.0 * most.sqrt(), "{yes} for {most}");
             // Near what any structure needs.
-            let bound = tamis::plan::cascade_bound(block, allow, filter.rate_now());
+            let bound = tamis::internals::plan::cascade_bound(block, allow, filter.rate_now());
             let bits = filter.bytes() as f64 * 8.0;
             if block >= 100_000 {
                 assert!(bits < bound * 1.06 + 2e4, "{bits} for {bound}");

@@ -4,7 +4,10 @@
 use crate::common::windows;
 use std::collections::HashMap;
 use std::time::Duration;
-use tamis::{Hash, Hasher, Moment, Plan, Renewal, Span, Window, WindowOptions};
+use tamis::{
+    Hash, Hasher, Moment, Plan, Window,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// A small generator, so that every run is the same.
 struct Random(u64);

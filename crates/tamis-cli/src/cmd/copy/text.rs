@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
-use tamis::file::open_regular;
+use tamis::internals::file::open_regular;
 
 /// How the text of every filter of ours begins: base64 of `TAMIS\r\n`, less what depends on the next byte.
 const BEGINNING: &[u8] = b"VEFNSVMNCh";

@@ -2,7 +2,11 @@
 
 use super::{Judge, Memory};
 use crate::stream::Report;
-use tamis::{AnyFilter, Error, Expansion, FileLock, Growing, InOrder};
+use tamis::{
+    AnyFilter, Error, Growing,
+    file::FileLock,
+    internals::{Expansion, InOrder},
+};
 
 pub(super) struct Grown<'a> {
     pub(super) adding: InOrder<'a>,

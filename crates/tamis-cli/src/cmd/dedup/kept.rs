@@ -4,7 +4,7 @@ use super::wrong::{Adding, Wrong, count};
 use super::{Judge, Memory, Over};
 use crate::stream::{Halt, Report};
 use anyhow::Result;
-use tamis::{AnyFilter, Error, FileLock, Hash};
+use tamis::{AnyFilter, Error, Hash, file::FileLock};
 
 pub(super) struct Kept {
     filter: AnyFilter,

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tamis::{AnyFilter, Error, FileLock, Hasher, SecretKey};
+use tamis::{AnyFilter, Error, Hasher, SecretKey, file::FileLock};
 use tamis_records::exact::{ExactSet, OutOfMemory};
 
 /// A digest belongs to one of these by its hash. Their number is fixed, so that

@@ -7,7 +7,10 @@ use crate::stream::Halt;
 use crate::window::{MOST_WAITING, Odd};
 use anyhow::Result;
 use std::collections::{HashMap, HashSet};
-use tamis::{Kind, Moment, Renewal, WindowOptions};
+use tamis::{
+    Kind, Moment,
+    window::{Renewal, WindowOptions},
+};
 use tamis_redis::{Error, RedisFilter};
 
 pub(super) struct Shared<T> {

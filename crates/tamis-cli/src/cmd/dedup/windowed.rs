@@ -7,7 +7,7 @@ use crate::output::{self, Sink};
 use crate::stream::{Halt, Pass, Report};
 use crate::window::{Timed, TimedHash, Times};
 use anyhow::{Result, anyhow};
-use tamis::{Error, FileLock, Hasher, Window, WindowOptions};
+use tamis::{Error, Hasher, Window, file::FileLock, window::WindowOptions};
 use tamis_records::key::RecordRule;
 use tamis_report::window::is_over;
 

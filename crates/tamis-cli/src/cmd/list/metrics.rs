@@ -132,7 +132,12 @@ fn tell_modules(nodes: &[Node], page: &mut Page) {
         });
         let help = format!("{} of the module.", name.replace('_', " "));
         if name.contains("_items_") {
-            page.add(&format!("tamis_module_{name}_total"), "counter", &help, samples);
+            page.add(
+                &format!("tamis_module_{name}_total"),
+                "counter",
+                &help,
+                samples,
+            );
         } else {
             page.gauge(&format!("tamis_module_{name}"), &help, samples);
         }

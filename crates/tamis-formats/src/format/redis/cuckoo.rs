@@ -8,7 +8,7 @@ use crate::format::with_zeros;
 use crate::hash::murmur::murmur2_64a;
 use crate::{Error, Format};
 use std::borrow::Cow;
-use tamis::raw::{Explanation, Joined, Look, Slot};
+use tamis::internals::raw::{Explanation, Joined, Look, Slot};
 
 const FORMAT: Format = Format::RedisCuckoo;
 /// The server counts them in 16 bits.

@@ -16,7 +16,7 @@ use cuckoo::Cuckoo;
 use rdb::{Module, Writer};
 use std::borrow::Cow;
 use std::ops::Range;
-use tamis::raw::Explanation;
+use tamis::internals::raw::Explanation;
 
 /// Their checksums and values would have to be read as a whole to be recognised.
 pub(crate) const BLOOM: About = About {

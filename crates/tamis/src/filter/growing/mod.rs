@@ -125,7 +125,7 @@ impl Growing {
     /// than one that can't grow, and growing costs more.
     ///
     /// ```
-    /// use tamis::{Expansion, Growing, Hasher};
+    /// use tamis::{Growing, Hasher, internals::Expansion};
     /// let mut seen = Growing::reserve(1_000_000, 0.01, Expansion::Auto, Hasher::default())?;
     /// assert!(seen.bytes() * 8 < 10_480_000);
     /// let mut fixed = Growing::reserve(1, 0.01, Expansion::None, Hasher::default())?;

@@ -18,7 +18,7 @@ impl Growing {
     /// After an error, nothing has changed.
     ///
     /// ```
-    /// use tamis::{Expansion, Growing, Hasher};
+    /// use tamis::{Growing, Hasher, internals::Expansion};
     /// let new = || Growing::reserve(10_000, 0.01, Expansion::Auto, Hasher::default());
     /// let (mut a, mut b) = (new()?, new()?);
     /// a.insert("left")?;

@@ -33,7 +33,7 @@ impl BlockedShape {
     /// `lines_per_key`.
     ///
     /// ```
-    /// use tamis::raw::BlockedShape;
+    /// use tamis::internals::raw::BlockedShape;
     /// assert!(BlockedShape::new(1_000, 6, 1).is_ok());
     /// assert!(BlockedShape::new(1_000, 9, 1).is_err()); // a line has eight words
     /// assert!(BlockedShape::new(1_000, 6, 3).is_err()); // no three equal banks
@@ -102,7 +102,7 @@ impl BlockedShape {
     /// elsewhere than in memory needs to be asked and added to.
     ///
     /// ```
-    /// use tamis::raw::BlockedShape;
+    /// use tamis::internals::raw::BlockedShape;
     /// use tamis::Hasher;
     /// let shape = BlockedShape::new(1_000, 6, 1)?;
     /// shape.for_each_line(Hasher::default().hash(b"key"), |line, bits| {
@@ -138,7 +138,7 @@ impl BlockedShape {
     /// are, as many keys as would leave one unset: there may be any number more.
     ///
     /// ```
-    /// let shape = tamis::raw::BlockedShape::new(1_000, 6, 1)?;
+    /// let shape = tamis::internals::raw::BlockedShape::new(1_000, 6, 1)?;
     /// assert_eq!(shape.keys_from_ones(0), 0.0);
     /// assert!((shape.keys_from_ones(60) - 10.0).abs() < 0.01);
     /// assert!(shape.keys_from_ones(1_000 * 512).is_finite());

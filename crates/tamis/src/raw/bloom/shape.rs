@@ -35,7 +35,7 @@ impl BloomShape {
     /// for a picture fewer, though a file takes a whole line.
     ///
     /// ```
-    /// use tamis::raw::BloomShape;
+    /// use tamis::internals::raw::BloomShape;
     /// assert_eq!(BloomShape::bits_within(2), 16);
     /// assert_eq!(BloomShape::bits_within(100), 512);
     /// ```
@@ -66,7 +66,7 @@ impl BloomShape {
     /// The key's bits, by number; two of them may be the same.
     ///
     /// ```
-    /// use tamis::raw::BloomShape;
+    /// use tamis::internals::raw::BloomShape;
     /// use tamis::Hasher;
     /// let shape = BloomShape::new(64, 3)?;
     /// let positions: Vec<u64> = shape.positions(Hasher::default().hash(b"key")).collect();

@@ -84,7 +84,7 @@ impl CuckooShape {
     /// [`window`](Self::window) slots from the first of each place on.
     ///
     /// ```
-    /// use tamis::raw::CuckooShape;
+    /// use tamis::internals::raw::CuckooShape;
     /// use tamis::Hasher;
     /// let shape = CuckooShape::new(32, 2, 8)?;
     /// let entry = shape.entry(Hasher::default().hash(b"key"));
@@ -226,7 +226,7 @@ impl CuckooShape {
     ///
     /// ```
     /// use tamis::{AnyFilter, Hasher, Plan};
-    /// use tamis::raw::CuckooShape;
+    /// use tamis::internals::raw::CuckooShape;
     /// let shape = CuckooShape::new(32, 2, 8)?;
     /// let mut filter = AnyFilter::from_plan(&Plan::of(shape, 10), Hasher::default())?;
     /// filter.insert("key")?;

@@ -30,7 +30,7 @@ pub(crate) const MAX_TABLES: u32 = 24;
 ///
 /// ```
 /// use std::time::Duration;
-/// use tamis::Span;
+/// use tamis::window::Span;
 /// assert_ne!(Span::Time(Duration::from_secs(60)), Span::Keys(60));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Span {
 /// When a key is told new again.
 ///
 /// ```
-/// use tamis::Renewal;
+/// use tamis::window::Renewal;
 /// assert_ne!(Renewal::Within, Renewal::Quiet);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub enum Renewal {
 ///
 /// ```
 /// use std::time::Duration;
-/// use tamis::{Renewal, Span, WindowOptions};
+/// use tamis::window::{Renewal, Span, WindowOptions};
 /// let day = Span::Time(Duration::from_secs(86_400));
 /// let options = WindowOptions::new(day).generations(24).renewal(Renewal::Quiet);
 /// assert_eq!(options.band(), Span::Time(Duration::from_secs(3_600)));

@@ -41,8 +41,8 @@ fn sample() -> Vec<u8> {
     for (entry, keys) in [0u64, 1, 70, 300, 2600].into_iter().enumerate() {
         let mut all = EntryKeys::new(&options);
         for key in 0..keys {
-            all.add_hash(0, Hash::from_u64(key));
-            all.add_hash(1, Hash::from_u64(key / 10));
+            all.add(0, Hash::from_u64(key));
+            all.add(1, Hash::from_u64(key / 10));
         }
         let stamp = (entry % 2 == 1).then(|| Stamp::new(1, 2, 3, 4));
         let filters = all.build().unwrap();
@@ -64,8 +64,8 @@ fn exercise(bytes: &[u8]) {
     let hashes: Vec<Hash> = (0..40).map(Hash::from_u64).collect();
     for spec in index.specs() {
         let (_, _) = (spec.text(), spec.keys());
-        let many = spec.candidates_hashes(&hashes);
-        let alone = spec.candidates_hash(hashes[0]);
+        let many = spec.candidates_many(&hashes);
+        let alone = spec.candidates(hashes[0]);
         assert_eq!(many[0].len(), alone.len());
     }
     for entry in index.entries() {
@@ -144,16 +144,16 @@ fn damage_makes_candidates_and_never_a_false_no() {
         assert!((0..sizes.len()).any(damaged), "{range:?}");
         for (spec, asked) in index.specs().zip(whole.specs()) {
             let hashes: Vec<Hash> = (0..2600).step_by(7).map(Hash::from_u64).collect();
-            let before = asked.candidates_hashes(&hashes);
-            for (found, before) in spec.candidates_hashes(&hashes).iter().zip(before) {
+            let before = asked.candidates_many(&hashes);
+            for (found, before) in spec.candidates_many(&hashes).iter().zip(before) {
                 let found: Vec<usize> = found.iter().map(|entry| entry.number()).collect();
                 for entry in before {
                     assert!(found.contains(&entry.number()), "{range:?}: a false no");
                 }
             }
             for hash in (0..2600).step_by(501).map(Hash::from_u64) {
-                let found = spec.candidates_hash(hash);
-                for entry in asked.candidates_hash(hash) {
+                let found = spec.candidates(hash);
+                for entry in asked.candidates(hash) {
                     let same =
                         |found: &tamis::index::Entry<'_, _>| found.number() == entry.number();
                     assert!(found.iter().any(same), "{range:?}: a false no");
@@ -174,7 +174,7 @@ fn damage_of_a_page_concerns_what_lies_in_it() {
     bytes[middle] ^= 1;
     let index = FileIndex::view(&bytes).unwrap();
     let absent = (0..20_000u64).map(|key| Hash::from_u64(1 << 63 | key));
-    let yes = absent.filter(|hash| !index.spec("key").unwrap().candidates_hash(*hash).is_empty());
+    let yes = absent.filter(|hash| !index.spec("key").unwrap().candidates(*hash).is_empty());
     let pages = bytes.len() / 1024;
     // A key needs one or two pages of them, and 1 in 1,000 is found anyway.
     let most = 20_000 * 2 / pages + 20_000 / 1000;

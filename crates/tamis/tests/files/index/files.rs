@@ -4,7 +4,7 @@ use super::*;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use tamis::FileLock;
+use tamis::internals::file::FileLock;
 
 /// An index file with one entry of this id.
 fn write(path: &Path, id: &str) -> Result<FileIndex, Error> {

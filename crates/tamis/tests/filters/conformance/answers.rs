@@ -3,7 +3,7 @@
 use super::oracle::Oracle;
 use super::subject::*;
 use proptest::prelude::*;
-use tamis::raw::{BlockedShape, BloomShape, Shape};
+use tamis::internals::raw::{BlockedShape, BloomShape, Shape};
 use tamis::{AnyFilter, Hash, Hasher, Plan};
 
 /// The body within the bytes of a filter.

@@ -2,7 +2,7 @@
 
 use super::subject::*;
 use proptest::prelude::*;
-use tamis::raw::{BlockedShape, BloomShape, Shape};
+use tamis::internals::raw::{BlockedShape, BloomShape, Shape};
 use tamis::{AnyFilter, Error, Hasher, Plan, SecretKey};
 
 /// Both combinations fail, name the difference and change nothing.

@@ -3,7 +3,7 @@
 
 use super::subject::*;
 use proptest::prelude::*;
-use tamis::{AnyFilter, Body, Hasher};
+use tamis::{AnyFilter, Hasher, body::Body};
 
 /// All ways to hold the same filter.
 fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {

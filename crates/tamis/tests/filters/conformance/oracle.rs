@@ -2,7 +2,7 @@
 //! plainest way: a `Vec<bool>`, one position at a time, no word, no batch.
 
 use tamis::Hash;
-use tamis::raw::Shape;
+use tamis::internals::raw::Shape;
 
 pub(crate) struct Oracle {
     shape: Shape,

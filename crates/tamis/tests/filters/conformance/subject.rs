@@ -2,10 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use tamis::raw::BlockedShape;
+use tamis::internals::raw::BlockedShape;
 use tamis::{
-    AnyFilter, Body, Hash, Hasher, Kind, ListBuilder, Moment, Open, Plan, SecretKey, Span,
-    WindowOptions, plan,
+    AnyFilter, Hash, Hasher, Kind, ListBuilder, Moment, Open, Plan, SecretKey,
+    body::Body,
+    internals::plan,
+    window::{Span, WindowOptions},
 };
 
 pub(crate) type Key = Vec<u8>;

@@ -5,7 +5,10 @@ use super::subject::*;
 use crate::common::reader::{Entries, Halves, Reader};
 use proptest::prelude::*;
 use std::time::Duration;
-use tamis::{AnyFilter, Error, Hash, Kind, ListBuilder, Moment, Plan, Span, Window, WindowOptions};
+use tamis::{
+    AnyFilter, Error, Hash, Kind, ListBuilder, Moment, Plan, Window,
+    window::{Span, WindowOptions},
+};
 
 fn halves(hash: Hash) -> Halves {
     ((hash.as_u128() >> 64) as u64, hash.as_u128() as u64)
