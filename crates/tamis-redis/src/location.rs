@@ -60,7 +60,7 @@ pub struct Location {
     /// What Sentinels call the master.
     service: Option<String>,
     name: String,
-    parameters: Parameters,
+    parameters: Box<Parameters>,
 }
 
 /// Servers, without the name of a filter: where [`Survey`](crate::Survey) looks
@@ -266,7 +266,7 @@ impl Location {
             nodes: vec![address(text, &hidden)?],
             service: None,
             name,
-            parameters,
+            parameters: Box::new(parameters),
         })
     }
 
@@ -360,7 +360,7 @@ impl Location {
             nodes,
             service: service.map(str::to_owned),
             name: name.to_owned(),
-            parameters,
+            parameters: Box::new(parameters),
         })
     }
 }

@@ -183,7 +183,8 @@ mod tests {
                 filter.contains(&texts[3]) && filter.contains(hashes[3]),
                 "{kind}"
             );
-            assert!(filter.contains(&hashes[4]), "{kind}");
+            let borrowed_hash = &hashes[4];
+            assert!(filter.contains(borrowed_hash), "{kind}");
 
             filter.contains_many(Id::all(&numbers), &mut answers);
             assert!(answers.iter().all(|found| !found), "{kind}");

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tamis::internals::file::FileLock;
 use tamis_corpus::engine::{self, Job, Outcome};
-use tamis_corpus::fold::Fold;
 use tamis_corpus::json::Fields;
 use tamis_corpus::output::{Asked, Folder, Outputs, Refused, Stream};
 use tamis_corpus::rule::{TextUnit, UnitRule};
@@ -160,7 +159,7 @@ impl Args {
                 } else {
                     held.unit()
                 },
-                self.fold.unwrap_or(Fold::default()),
+                self.fold.unwrap_or_default(),
             );
             bail!(
                 "{} holds {}, but you ask for {}\n\

@@ -27,7 +27,7 @@ impl FormatArg {
     /// Reads it; the error is for people.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(',').unwrap_or((text, ""));
-        let format: Format = name.parse().map_err(|error| format!("{error}"))?;
+        let format: Format = name.parse()?;
         let mut this = Self {
             format,
             hash: None,

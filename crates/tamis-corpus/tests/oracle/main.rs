@@ -11,6 +11,12 @@ use tamis_corpus::seen::Seen;
 use tamis_corpus::settings::{Output, Settings, Use};
 use tamis_corpus::summary::Summary;
 
+/// Cuts a text into units, each with what separates it from the next.
+type Split = fn(&str) -> Vec<(String, String)>;
+
+/// What a text becomes.
+type Changed<'a> = &'a dyn Fn(&str) -> String;
+
 /// Numbers drawn from a seed.
 struct Draw(u64);
 
@@ -181,7 +187,7 @@ fn assert_like(cleaned: &naive::Cleaned, expected: &naive::Cleaned, texts: &[Str
 fn units_are_those_of_an_exact_set() {
     let texts = Draw(1).corpus(3000);
     let asis = str::to_owned;
-    let units: [(TextUnit, fn(&str) -> Vec<(String, String)>); 3] = [
+    let units: [(TextUnit, Split); 3] = [
         (TextUnit::Line, naive::lines),
         (TextUnit::Sentence, naive::sentences),
         (TextUnit::Paragraph, naive::paragraphs),
@@ -229,7 +235,7 @@ fn folds_are_those_of_simple_functions() {
     }
     let space = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let case = |text: &str| -> String { text.chars().flat_map(char::to_lowercase).collect() };
-    let folds: [(&str, &dyn Fn(&str) -> String); 3] = [
+    let folds: [(&str, Changed); 3] = [
         ("case", &case),
         ("space", &space),
         ("case,space", &|text| space(&case(text))),
@@ -434,7 +440,7 @@ fn plain_text_is_cut_as_records_are() {
     let path = files.write("a.txt", "");
     std::fs::write(&path, &text).unwrap();
     let valid = String::from_utf8(text[..text.len() - END.len()].to_vec()).unwrap();
-    let units: [(TextUnit, fn(&str) -> Vec<(String, String)>); 2] = [
+    let units: [(TextUnit, Split); 2] = [
         (TextUnit::Line, naive::lines),
         (TextUnit::Paragraph, naive::paragraphs),
     ];
@@ -453,7 +459,7 @@ fn plain_text_is_cut_as_records_are() {
             outputs.push(output);
         }
         assert!(outputs[0] == outputs[1]);
-        let mut expected = naive::cut(&[valid.clone()], split, str::to_owned)[0]
+        let mut expected = naive::cut(std::slice::from_ref(&valid), split, str::to_owned)[0]
             .clone()
             .unwrap()
             .into_bytes();
