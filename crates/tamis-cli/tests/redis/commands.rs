@@ -307,7 +307,7 @@ fn addresses_are_checked() {
     for (address, why) in [
         ("redis://127.0.0.1:6379", "NAME"),
         ("redis://127.0.0.1:x/seen", "127.0.0.1:***"),
-        ("redis+cluster:///seen", "redis-cluster"),
+        ("redis+cluster:///seen", "redis+cluster"),
     ] {
         let ran = dir.run(&format!("info {address}"));
         assert_eq!(ran.code, 2, "{address}");

@@ -225,6 +225,6 @@ fn a_cluster_that_was_reset() {
     server.cli(&["CLUSTER", "RESET"]);
     let error = refusal(&text);
     assert!(error.contains("was reset, or never set up"), "{error}");
-    let error = refusal(&text.replace("redis-cluster", "redis"));
+    let error = refusal(&text.replace("redis+cluster", "redis"));
     assert!(error.contains("reset or never set up"), "{error}");
 }

@@ -51,7 +51,7 @@ fn a_listener_that_never_answers() {
 
 #[test]
 fn nobody_listens() {
-    for scheme in ["redis", "redis-cluster"] {
+    for scheme in ["redis", "redis+cluster"] {
         // A port that no test can take.
         let place = location(&format!("{scheme}://127.0.0.1:1/seen"));
         let error = ends(move || RedisFilter::open(&place, &hasty()).err().unwrap());
