@@ -52,7 +52,7 @@ def measured(clock, work, *args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--key-type", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2, help="for the passes that use several")
     parser.add_argument("--warm", action="store_true", help="one list of strings for all passes")

@@ -21,7 +21,7 @@ PREFIX = "https://example.org/page/"
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--key-type", type=int, default=10**8)
+    options.add_argument("--keys", type=int, default=10**8)
     options.add_argument("--new", type=int, default=10**7, help="URLs that are asked and were not added")
     options.add_argument("--partitions", type=int, default=8)
     options.add_argument("-p", type=float, default=0.01)

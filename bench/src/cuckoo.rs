@@ -27,7 +27,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: "Filters with removal at a rate of 0.1 %".into(),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             cuckoo --key-type {keys} --rounds {rounds}"
+             cuckoo --keys {keys} --rounds {rounds}"
         ),
         machine: machine(),
         peers: Vec::new(),

@@ -38,7 +38,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: format!("64-bit hashed keys at {BITS_PER_KEY} bits per key"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             filters --key-type {sizes} --rounds {rounds}"
+             filters --keys {sizes} --rounds {rounds}"
         ),
         machine: machine(),
         peers: Vec::new(),

@@ -35,7 +35,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         name: "formats".into(),
         title: format!("Other systems' files of {keys} keys at a rate of 0.01"),
         command: format!(
-            "cargo run --release --manifest-path bench/Cargo.toml -- formats --key-type {keys} --rounds {rounds}"
+            "cargo run --release --manifest-path bench/Cargo.toml -- formats --keys {keys} --rounds {rounds}"
         ),
         machine: machine(),
         peers: vec!["Tamis".into(), "its own".into()],

@@ -30,7 +30,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: "Finished lists of 64-bit keys at 8 bits a fingerprint".into(),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             fuse --key-type {keys} --rounds {rounds}"
+             fuse --keys {keys} --rounds {rounds}"
         ),
         machine: machine(),
         peers: PEERS.iter().map(|peer| peer.name().into()).collect(),

@@ -25,7 +25,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: format!("Filters that grew to {keys} keys at a rate of {rate}"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             growing --key-type {keys} --rate {rate} --first {firsts} --rounds {rounds}"
+             growing --keys {keys} --rate {rate} --first {firsts} --rounds {rounds}"
         ),
         machine: machine(),
         peers: Vec::new(),

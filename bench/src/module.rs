@@ -34,7 +34,7 @@ pub fn run(mut args: Args) -> Result<Suite> {
         title: format!("The module, {keys} items at a rate of {rate}"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             module --key-type {keys} --rate {rate} --calls {calls} --rounds {rounds}"
+             module --keys {keys} --rate {rate} --calls {calls} --rounds {rounds}"
         ),
         machine: machine(),
         peers: ["Tamis's module", "SETBIT, GETBIT", "SET, GET"]

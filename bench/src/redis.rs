@@ -36,7 +36,7 @@ pub fn run(mut args: Args) -> Result<Suite> {
         title: format!("Filters in Redis, batches of {batch} keys"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             redis --key-type {keys} --batch {batch} --rounds {rounds} --rate {rate} --aof {aof}"
+             redis --keys {keys} --batch {batch} --rounds {rounds} --rate {rate} --aof {aof}"
         ),
         machine: machine(),
         peers: NAMES.map(String::from).into(),

@@ -24,7 +24,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: format!("URLs of 60 bytes at {BITS_PER_KEY} bits per key"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             urls --key-type {sizes} --rounds {rounds}"
+             urls --keys {sizes} --rounds {rounds}"
         ),
         machine: machine(),
         peers: ["Tamis", "fastbloom", "fastbloom, huge pages"]

@@ -28,7 +28,7 @@ pub fn run(mut args: Args) -> Result<Suite, String> {
         title: format!("Windows of 8 generations at a rate of {rate}"),
         command: format!(
             "cargo run --release --manifest-path bench/Cargo.toml -- \
-             window --key-type {keys} --rate {rate} --rounds {rounds} --longest {longest}"
+             window --keys {keys} --rate {rate} --rounds {rounds} --longest {longest}"
         ),
         machine: machine(),
         peers: vec!["window".into(), "blocked of the same bytes".into()],

@@ -34,13 +34,23 @@ pub trait Key {
     {
         KeyBatch::Bytes
     }
+
+    /// Whether keys of this type come hashed: then nothing is known of what is behind them.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn is_hashed() -> bool
+    where
+        Self: Sized,
+    {
+        !matches!(Self::batch(&[]), KeyBatch::Bytes)
+    }
 }
 
 /// The keys of a batch.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum KeyBatch<'k> {
-    /// To be hashed one by one.
+    /// To be asked for their hashes one by one.
     Bytes,
     /// Hashed by the caller.
     Hashes(&'k [Hash]),
@@ -57,11 +67,6 @@ impl<'k> KeyBatch<'k> {
             _ => None,
         }
     }
-}
-
-/// Whether keys of this type come hashed.
-pub(crate) fn are_hashed<K: Key>() -> bool {
-    !matches!(K::batch(&[]), KeyBatch::Bytes)
 }
 
 impl<T: AsRef<[u8]> + ?Sized> Key for T {
@@ -87,6 +92,11 @@ impl Key for &Hash {
     #[inline(always)]
     fn key_hash(&self, _: &Hasher) -> Hash {
         **self
+    }
+
+    #[inline(always)]
+    fn is_hashed() -> bool {
+        true
     }
 }
 
@@ -141,7 +151,7 @@ impl Key for Id {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AnyFilter, Cuckoo, Growing, Kind, Plan};
+    use crate::{AnyFilter, Blocked, Bloom, Counting, Cuckoo, Growing, Kind, Moment, Plan, Window};
 
     fn filters() -> Vec<AnyFilter> {
         let kinds = [Kind::Blocked, Kind::Bloom, Kind::Counting, Kind::Window];
@@ -202,5 +212,32 @@ mod tests {
                 "{kind}"
             );
         }
+    }
+
+    /// The same next to other threads, in more keys than a block has.
+    #[test]
+    fn bytes_hashes_and_numbers_are_the_same_keys_next_to_others() {
+        macro_rules! check {
+            ($kind:ident $(, $at:expr)?) => {{
+                let filter = $kind::with_hasher(1_000, 1e-6, Hasher::seeded(7)).unwrap();
+                let mut flags = [false; 300];
+                let texts: Vec<String> = (0..300).map(|i| format!("key {i}")).collect();
+                let hashes: Vec<Hash> = texts.iter().map(|t| filter.hasher().hash(t.as_bytes())).collect();
+                let numbers: Vec<u64> = (0..300).collect();
+                filter.insert_many(&hashes $(, $at)?, &mut flags);
+                assert!(flags.iter().all(|new| *new));
+                filter.insert_many(&texts $(, $at)?, &mut flags);
+                assert!(flags.iter().all(|new| !new));
+                filter.insert_many(Id::all(&numbers) $(, $at)?, &mut flags);
+                assert!(flags.iter().all(|new| *new));
+                assert!(!filter.insert(Id(299) $(, $at)?) && !filter.insert(&hashes[299] $(, $at)?));
+                filter.contains_many(Id::all(&numbers) $(, $at)?, &mut flags);
+                assert!(flags.iter().all(|found| *found));
+            }};
+        }
+        check!(Blocked);
+        check!(Bloom);
+        check!(Counting);
+        check!(Window, Moment::default());
     }
 }

@@ -522,7 +522,7 @@ mod redisson {
         let told = dir.ok(&format!("info --format redisson {users}"));
         assert!(
             told.text()
-                .contains("the server does not say which (--keys)")
+                .contains("the server does not say which (--key-type)")
         );
 
         // The codec must be named, the format too.

@@ -5,7 +5,7 @@ use crate::filter::any::AnyFilter;
 use crate::filter::kinds::{Cascade, Fuse, Ribbon};
 use crate::hash::Hash;
 use crate::hasher::{Hasher, SecretKey};
-use crate::key::{Key, are_hashed};
+use crate::key::Key;
 use crate::kind::Kind;
 use crate::list::keyset::{Collector, KeySet, pieces};
 use crate::list::lists::{Both, Contradiction, Lists, checked};
@@ -657,7 +657,7 @@ fn in_blocks<K: Key>(
     const BLOCK: usize = 1024;
     let (mut hashes, mut checks) = (Vec::new(), Vec::new());
     // A hash says nothing about the key behind it.
-    let checker = checker.filter(|_| !are_hashed::<K>());
+    let checker = checker.filter(|_| !K::is_hashed());
     for key in keys {
         hashes.push(key.key_hash(&hasher));
         checks.extend(checker.map(|checker| key.key_hash(&checker)));

@@ -255,6 +255,23 @@ fn keys_that_somebody_made_collide_are_noticed() {
     }
 }
 
+/// A key that comes hashed on one list and as bytes on the other is one key: nobody knows what is behind a hash.
+#[test]
+fn a_hash_collides_with_no_key() {
+    let (key, hash) = ("key", Hasher::default().hash(b"key"));
+    let list = || ListBuilder::new(Kind::Cascade, 0.01).unwrap().allow_wins();
+    let [mut one, mut other, mut third] = [list(), list(), list()];
+    one.add(hash).unwrap();
+    other.add_all([hash].iter()).unwrap();
+    third.add(key).unwrap();
+    one.allow(key).unwrap();
+    other.allow(key).unwrap();
+    third.allow_all([&hash]).unwrap();
+    for list in [one, other, third] {
+        assert!(!list.build().unwrap().contains(key));
+    }
+}
+
 #[test]
 fn what_they_cannot_do_they_say() {
     let dir = tempfile::tempdir().unwrap();

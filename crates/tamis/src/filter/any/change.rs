@@ -96,7 +96,7 @@ impl AnyFilter {
     /// difference to a [`Window`] only.
     ///
     /// # Panics
-    /// If `new`, or the moments, are not as many as the keys.
+    /// If `new`, or the moments of a window, are not as many as the keys.
     ///
     /// ```
     /// use std::time::Duration;

@@ -307,7 +307,7 @@ impl<B: Body> AnyFilter<B> {
     /// which makes a difference to a [`Window`] only.
     ///
     /// # Panics
-    /// If `found`, or the moments, are not as many as the keys.
+    /// If `found`, or the moments of a window, are not as many as the keys.
     pub fn contains_many_at<'t, K: Key>(
         &self,
         keys: &[K],
