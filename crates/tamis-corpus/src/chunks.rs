@@ -12,9 +12,10 @@ const CHUNK: usize = 512 << 10;
 const LONGEST: usize = 1 << 30;
 
 /// What an input holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A record of JSON on each line.
+    #[default]
     Json,
     /// Plain text: one document.
     Text,
@@ -63,12 +64,6 @@ pub(crate) struct Chunk {
     pub(crate) saves: bool,
     /// Why there is nothing more of this input, and of any other.
     pub(crate) failed: Option<InputError>,
-}
-
-impl Default for Kind {
-    fn default() -> Self {
-        Self::Json
-    }
 }
 
 /// Reads chunks.

@@ -43,7 +43,8 @@ impl Finished {
     }
 
     fn to_json(&self) -> Value {
-        json!({ "input": self.path, "bytes": self.bytes, "written": self.written })
+        let name = self.name.display().to_string();
+        json!({ "input": self.path, "output": name, "bytes": self.bytes, "written": self.written })
     }
 
     fn is(&self, listed: &Value) -> bool {
@@ -56,6 +57,7 @@ pub(crate) struct State {
     folder: PathBuf,
     options: String,
     filter_was: String,
+    force: bool,
     is_saved: bool,
     finished: Vec<Finished>,
     /// Outputs that are written but not listed: the first of `finished` that is one.
@@ -73,25 +75,34 @@ impl State {
     ) -> Result<Self, Refused> {
         let mut names: Vec<&Path> = inputs.iter().map(|input| &*input.name).collect();
         names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+        // What is in a folder comes right behind it in this order.
+        if let Some(twice) = names.windows(2).find(|two| two[1].starts_with(two[0])) {
             return Err(Refused::OneName(twice[0].to_owned()));
         }
         let mut state = Self {
             folder: outputs.join(UNFINISHED),
             options: asked.options.clone(),
             filter_was: asked.filter.clone(),
+            force: asked.force,
             is_saved: false,
             finished: Vec::new(),
             listed: 0,
             generation: 0,
         };
-        let failed = |cause| Refused::Failed(OutputError::of(&state.folder)(cause));
+        let folder = state.folder.clone();
+        let failed = |cause| Refused::Failed(OutputError::of(&folder)(cause));
         match fs::read(state.folder.join(LIST)) {
-            Ok(list) => {
-                let finished = state.resume(&list, inputs).map_err(Refused::AnotherRun)?;
-                state.finished = inputs[..finished].to_vec();
-                state.listed = finished;
-            }
+            Ok(list) => match state.resume(&list, inputs) {
+                Ok(finished) => {
+                    state.finished = inputs[..finished].to_vec();
+                    state.listed = finished;
+                }
+                Err(_) if asked.force => {
+                    (state.generation, state.is_saved) = (0, false);
+                    fs::remove_dir_all(&folder).map_err(failed)?;
+                }
+                Err(why) => return Err(Refused::AnotherRun(why)),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
@@ -102,8 +113,7 @@ impl State {
                 return Err(Refused::Exists(path));
             }
         }
-        fs::create_dir_all(&state.folder)
-            .map_err(|cause| Refused::Failed(OutputError::of(&state.folder)(cause)))?;
+        fs::create_dir_all(&folder).map_err(failed)?;
         Ok(state)
     }
 
@@ -124,6 +134,9 @@ impl State {
                 self.options
             ));
         }
+        if self.force && list["force"] != true {
+            return Err("outputs were not to be replaced".to_owned());
+        }
         self.is_saved = list["filter_was"] != *self.filter_was;
         let finished = list["finished"].as_array().map_or(&[][..], Vec::as_slice);
         for (at, listed) in finished.iter().enumerate() {
@@ -132,6 +145,10 @@ impl State {
                     "its input number {} was {listed}, which is not what is there now",
                     at + 1
                 ));
+            }
+            let name = &inputs[at].name;
+            if !self.staged(at).exists() && !self.outputs().join(name).exists() {
+                return Err(format!("its output {} is gone", name.display()));
             }
         }
         // The filter's own file is replaced when all else is done.
@@ -149,8 +166,13 @@ impl State {
         Ok(finished.len())
     }
 
-    pub(crate) fn finished(&self) -> &[Finished] {
-        &self.finished
+    /// How many inputs are finished, and listed as such.
+    pub(crate) const fn listed(&self) -> usize {
+        self.listed
+    }
+
+    fn outputs(&self) -> &Path {
+        self.folder.parent().unwrap_or(Path::new("."))
     }
 
     /// Whether only the end is missing: the filter's own file is replaced already.
@@ -205,6 +227,7 @@ impl State {
             "options": self.options,
             "filter_was": self.filter_was,
             "filter": self.generation,
+            "force": self.force,
             "finished": finished,
         });
         let failed = |error| OutputError::of(&path)(io::Error::other(error));
@@ -216,7 +239,7 @@ impl State {
 
     /// Gives listed outputs their names, if they still lack them.
     fn place(&mut self) -> Result<(), OutputError> {
-        let outputs = self.folder.parent().unwrap_or(Path::new("."));
+        let outputs = self.outputs();
         let first = if self.listed == self.finished.len() {
             0
         } else {
@@ -246,12 +269,5 @@ impl State {
             }
         }
         fs::remove_dir_all(&self.folder).map_err(failed())
-    }
-
-    pub(crate) fn forget(outputs: &Path) -> io::Result<()> {
-        match fs::remove_dir_all(outputs.join(UNFINISHED)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
     }
 }
