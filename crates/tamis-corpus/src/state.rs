@@ -52,6 +52,16 @@ impl Finished {
     }
 }
 
+/// What the system refused, without the name that the library's error repeats.
+fn refused(path: &Path) -> impl FnOnce(tamis::Error) -> OutputError {
+    |error| {
+        OutputError::of(path)(match error {
+            tamis::Error::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })
+    }
+}
+
 /// The folder and what it lists.
 pub(crate) struct State {
     folder: PathBuf,
@@ -146,6 +156,12 @@ impl State {
                     at + 1
                 ));
             }
+            if inputs[at].path == "-" {
+                return Err(format!(
+                    "its input number {} was standard input, which can't be told from another one",
+                    at + 1
+                ));
+            }
             let name = &inputs[at].name;
             if !self.staged(at).exists() && !self.outputs().join(name).exists() {
                 return Err(format!("its output {} is gone", name.display()));
@@ -206,8 +222,7 @@ impl State {
         let old = self.filter();
         if let Some(seen) = seen {
             let filter = self.filter_of(self.generation + 1);
-            seen.save(&filter)
-                .map_err(|error| OutputError::of(&filter)(io::Error::other(error)))?;
+            seen.save(&filter).map_err(refused(&filter))?;
             self.generation += 1;
         }
         self.write_list()?;
@@ -230,10 +245,9 @@ impl State {
             "force": self.force,
             "finished": finished,
         });
-        let failed = |error| OutputError::of(&path)(io::Error::other(error));
-        let mut file = Replacement::begin(&path, Existing::Replace).map_err(failed)?;
+        let mut file = Replacement::begin(&path, Existing::Replace).map_err(refused(&path))?;
         write!(file.file(), "{list:#}").map_err(OutputError::of(&path))?;
-        file.place().map_err(failed)?;
+        file.place().map_err(refused(&path))?;
         Ok(())
     }
 

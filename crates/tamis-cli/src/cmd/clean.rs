@@ -225,7 +225,8 @@ impl Args {
     /// What a run that is continued must be asked for, too.
     fn describe(&self, settings: &Settings, kept: &Kept) -> String {
         format!(
-            "{} every {}, of {:?} at {}, from {} words and {} bytes, {:?}, empty dropped: {}, text {}, id {}, rate {}",
+            "{:?} {} every {}, of {:?} at {}, from {} words and {} bytes, {:?}, empty dropped: {}, text {}, id {}, rate {}",
+            settings.use_of_filter,
             settings.rule.key_rule(),
             settings.stride,
             settings.of,

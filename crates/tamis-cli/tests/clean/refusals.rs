@@ -249,6 +249,12 @@ fn a_filter_never_lacks_the_units_of_outputs_without_a_word() {
     let dir = Sandbox::new();
     interrupted(&dir, "clean 1.jsonl 4.jsonl.gz -o out --filter seen.tamis");
     let shorter = "clean 1.jsonl -o out --filter seen.tamis -q";
+    let ran = dir.run(&shorter.replace("--filter", "--against"));
+    assert!(
+        ran.code == 2 && ran.err.contains("its options were Judge"),
+        "{}",
+        ran.err
+    );
     dir.ok("clean 2.jsonl --filter seen.tamis -q");
     let ran = dir.run(shorter);
     assert!(
@@ -266,6 +272,27 @@ fn a_filter_never_lacks_the_units_of_outputs_without_a_word() {
     fs::rename(dir.path("kept"), dir.path("out/.tamis-clean")).unwrap();
     dir.ok(shorter);
     assert!(!dir.path("out/.tamis-clean").exists());
+}
+
+#[test]
+fn standard_input_is_never_taken_for_finished() {
+    let dir = Sandbox::new();
+    dir.write("2.jsonl.gz", b"\x1F\x8B\x08no archive");
+    let line = "clean - 2.jsonl.gz -o out";
+    assert_eq!(dir.feed(line, records(&["first"])).code, 2);
+    dir.write("2.jsonl.gz", records(&["a"]));
+    let ran = dir.feed(line, records(&["another"]));
+    assert!(
+        ran.code == 2 && ran.err.contains("its input number 1 was standard input"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(
+        dir.feed(&format!("{line} --force"), records(&["another"]))
+            .code,
+        0
+    );
+    assert_eq!(texts(&dir, "out/stdin.jsonl"), ["another"]);
 }
 
 #[test]
