@@ -34,7 +34,11 @@ impl Fields {
             }
         };
         Ok(Self {
-            pointers: vec![one(text)?, one(id)?],
+            pointers: vec![
+                one(text)?,
+                one(id)?,
+                one(&format!("/{}", crate::ATTRIBUTE))?,
+            ],
         })
     }
 
@@ -61,9 +65,18 @@ impl Fields {
         }
     }
 
+    /// Where the record has a value under the name of [`ATTRIBUTE`](crate::ATTRIBUTE), by its place in the line.
+    pub(crate) fn attribute(&self, line: &[u8]) -> Option<Range<usize>> {
+        // Most records have none, and need not be read again.
+        memchr::memmem::find(line, crate::ATTRIBUTE.as_bytes())?;
+        let value = values(line, &self.pointers[2..]).ok()?[0]?.get();
+        let start = value.as_ptr() as usize - line.as_ptr() as usize;
+        Some(start..start + value.len())
+    }
+
     /// The record's name, as JSON.
     pub fn id<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
-        let found = values(line, &self.pointers[1..]).ok()?;
+        let found = values(line, &self.pointers[1..2]).ok()?;
         Some(found[0]?.get())
     }
 }

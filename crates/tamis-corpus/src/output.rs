@@ -30,11 +30,8 @@ impl fmt::Display for OutputError {
     }
 }
 
-impl std::error::Error for OutputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
-    }
-}
+// The cause is part of the message, so it is no source that would be printed once more.
+impl std::error::Error for OutputError {}
 
 /// The folder, inside of that of the outputs, of a run that is not finished.
 pub const UNFINISHED: &str = ".tamis-clean";
@@ -98,7 +95,8 @@ pub struct Asked {
     pub options: String,
     /// The filter's own file, so that one that was replaced is told from the one before.
     pub filter: String,
-    /// Whether outputs that are there already are replaced, and an earlier run is not continued.
+    /// Whether outputs that are there already are replaced. An earlier run is continued only if that was asked so, too,
+    /// and forgotten if it was another one.
     pub force: bool,
 }
 
@@ -124,9 +122,6 @@ impl Folder {
     ) -> Result<Self, Refused> {
         let failed = |path: &Path, cause| Refused::Failed(OutputError::of(path)(cause));
         fs::create_dir_all(folder).map_err(|cause| failed(folder, cause))?;
-        if asked.force {
-            State::forget(folder).map_err(|cause| failed(folder, cause))?;
-        }
         let inputs = inputs.iter().zip(&names);
         let inputs: Vec<Finished> = inputs
             .map(|(path, name)| Finished::of(path, name))
@@ -141,9 +136,9 @@ impl Folder {
         })
     }
 
-    /// How many inputs an earlier run has finished.
+    /// How many outputs have their names: a run that is started again goes on behind them.
     pub fn finished(&self) -> usize {
-        self.state.finished().len()
+        self.state.listed()
     }
 
     /// The filter of the earlier run, if there was one.
@@ -205,7 +200,7 @@ pub enum Refused {
     Failed(OutputError),
     /// An output is there already.
     Exists(PathBuf),
-    /// Two inputs would have one output.
+    /// Two inputs would have one output, or the output of one would be the folder of another's.
     OneName(PathBuf),
     /// An earlier run was not finished, and was another one: this differs.
     AnotherRun(String),

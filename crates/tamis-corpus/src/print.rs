@@ -97,6 +97,14 @@ impl Printer<'_> {
         else {
             return self.keep(document.line.clone());
         };
+        // Of an earlier run: two members of one name would say two things.
+        if let Some(old) = self.settings.fields.attribute(line) {
+            let start = document.line.start;
+            self.keep(start..start + old.start);
+            self.flush();
+            self.spans(units);
+            return self.keep(start + old.end..document.line.end);
+        }
         let end = document.line.start + end;
         self.keep(document.line.start..end);
         self.flush();

@@ -43,11 +43,22 @@ impl Finished {
     }
 
     fn to_json(&self) -> Value {
-        json!({ "input": self.path, "bytes": self.bytes, "written": self.written })
+        let name = self.name.display().to_string();
+        json!({ "input": self.path, "output": name, "bytes": self.bytes, "written": self.written })
     }
 
     fn is(&self, listed: &Value) -> bool {
         *listed == self.to_json()
+    }
+}
+
+/// What the system refused, without the name that the library's error repeats.
+fn refused(path: &Path) -> impl FnOnce(tamis::Error) -> OutputError {
+    |error| {
+        OutputError::of(path)(match error {
+            tamis::Error::Io { source, .. } => source,
+            other => io::Error::other(other),
+        })
     }
 }
 
@@ -56,6 +67,7 @@ pub(crate) struct State {
     folder: PathBuf,
     options: String,
     filter_was: String,
+    force: bool,
     is_saved: bool,
     finished: Vec<Finished>,
     /// Outputs that are written but not listed: the first of `finished` that is one.
@@ -73,25 +85,34 @@ impl State {
     ) -> Result<Self, Refused> {
         let mut names: Vec<&Path> = inputs.iter().map(|input| &*input.name).collect();
         names.sort_unstable();
-        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+        // What is in a folder comes right behind it in this order.
+        if let Some(twice) = names.windows(2).find(|two| two[1].starts_with(two[0])) {
             return Err(Refused::OneName(twice[0].to_owned()));
         }
         let mut state = Self {
             folder: outputs.join(UNFINISHED),
             options: asked.options.clone(),
             filter_was: asked.filter.clone(),
+            force: asked.force,
             is_saved: false,
             finished: Vec::new(),
             listed: 0,
             generation: 0,
         };
-        let failed = |cause| Refused::Failed(OutputError::of(&state.folder)(cause));
+        let folder = state.folder.clone();
+        let failed = |cause| Refused::Failed(OutputError::of(&folder)(cause));
         match fs::read(state.folder.join(LIST)) {
-            Ok(list) => {
-                let finished = state.resume(&list, inputs).map_err(Refused::AnotherRun)?;
-                state.finished = inputs[..finished].to_vec();
-                state.listed = finished;
-            }
+            Ok(list) => match state.resume(&list, inputs) {
+                Ok(finished) => {
+                    state.finished = inputs[..finished].to_vec();
+                    state.listed = finished;
+                }
+                Err(_) if asked.force => {
+                    (state.generation, state.is_saved) = (0, false);
+                    fs::remove_dir_all(&folder).map_err(failed)?;
+                }
+                Err(why) => return Err(Refused::AnotherRun(why)),
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed(error)),
         }
@@ -102,8 +123,7 @@ impl State {
                 return Err(Refused::Exists(path));
             }
         }
-        fs::create_dir_all(&state.folder)
-            .map_err(|cause| Refused::Failed(OutputError::of(&state.folder)(cause)))?;
+        fs::create_dir_all(&folder).map_err(failed)?;
         Ok(state)
     }
 
@@ -124,6 +144,9 @@ impl State {
                 self.options
             ));
         }
+        if self.force && list["force"] != true {
+            return Err("outputs were not to be replaced".to_owned());
+        }
         self.is_saved = list["filter_was"] != *self.filter_was;
         let finished = list["finished"].as_array().map_or(&[][..], Vec::as_slice);
         for (at, listed) in finished.iter().enumerate() {
@@ -132,6 +155,16 @@ impl State {
                     "its input number {} was {listed}, which is not what is there now",
                     at + 1
                 ));
+            }
+            if inputs[at].path == "-" {
+                return Err(format!(
+                    "its input number {} was standard input, which can't be told from another one",
+                    at + 1
+                ));
+            }
+            let name = &inputs[at].name;
+            if !self.staged(at).exists() && !self.outputs().join(name).exists() {
+                return Err(format!("its output {} is gone", name.display()));
             }
         }
         // The filter's own file is replaced when all else is done.
@@ -149,8 +182,13 @@ impl State {
         Ok(finished.len())
     }
 
-    pub(crate) fn finished(&self) -> &[Finished] {
-        &self.finished
+    /// How many inputs are finished, and listed as such.
+    pub(crate) const fn listed(&self) -> usize {
+        self.listed
+    }
+
+    fn outputs(&self) -> &Path {
+        self.folder.parent().unwrap_or(Path::new("."))
     }
 
     /// Whether only the end is missing: the filter's own file is replaced already.
@@ -184,8 +222,7 @@ impl State {
         let old = self.filter();
         if let Some(seen) = seen {
             let filter = self.filter_of(self.generation + 1);
-            seen.save(&filter)
-                .map_err(|error| OutputError::of(&filter)(io::Error::other(error)))?;
+            seen.save(&filter).map_err(refused(&filter))?;
             self.generation += 1;
         }
         self.write_list()?;
@@ -205,18 +242,18 @@ impl State {
             "options": self.options,
             "filter_was": self.filter_was,
             "filter": self.generation,
+            "force": self.force,
             "finished": finished,
         });
-        let failed = |error| OutputError::of(&path)(io::Error::other(error));
-        let mut file = Replacement::begin(&path, Existing::Replace).map_err(failed)?;
+        let mut file = Replacement::begin(&path, Existing::Replace).map_err(refused(&path))?;
         write!(file.file(), "{list:#}").map_err(OutputError::of(&path))?;
-        file.place().map_err(failed)?;
+        file.place().map_err(refused(&path))?;
         Ok(())
     }
 
     /// Gives listed outputs their names, if they still lack them.
     fn place(&mut self) -> Result<(), OutputError> {
-        let outputs = self.folder.parent().unwrap_or(Path::new("."));
+        let outputs = self.outputs();
         let first = if self.listed == self.finished.len() {
             0
         } else {
@@ -246,12 +283,5 @@ impl State {
             }
         }
         fs::remove_dir_all(&self.folder).map_err(failed())
-    }
-
-    pub(crate) fn forget(outputs: &Path) -> io::Result<()> {
-        match fs::remove_dir_all(outputs.join(UNFINISHED)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
     }
 }

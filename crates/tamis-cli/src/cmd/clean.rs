@@ -13,14 +13,15 @@ use crate::present::{self, Written};
 use crate::stream::{complain, stop_on_signals, threads};
 use crate::{Exit, output};
 use anyhow::{Context, Result, anyhow, bail};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tamis::internals::file::FileLock;
 use tamis_corpus::engine::{self, Job, Outcome};
 use tamis_corpus::json::Fields;
-use tamis_corpus::output::{Asked, Folder, Outputs, Refused, Stream};
+use tamis_corpus::output::{Asked, Folder, Outputs, Refused, Stream, UNFINISHED};
 use tamis_corpus::rule::{TextUnit, UnitRule};
 use tamis_corpus::seen::{Seen, Unusable};
 use tamis_corpus::settings::{Output, Settings, Use};
@@ -29,7 +30,7 @@ use tamis_records::progress::Progress;
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let inputs = Inputs::find(&args)?;
     if let Some(report) = &args.report {
-        present::refuse_others(report, Written::Report)?;
+        check_report(report)?;
     }
     let kept = Kept::open(&args, inputs.text)?;
     let settings = args.settings(kept.seen.rule())?;
@@ -58,6 +59,7 @@ impl Kept {
         if let Some(path) = &args.against {
             let seen = load(path)?;
             args.check_rule(path, seen.rule())?;
+            args.check_rate(path, seen.rate())?;
             return Ok(Self {
                 stamp: stamp(path),
                 seen,
@@ -206,7 +208,7 @@ impl Args {
         settings.min_bytes = self.min_bytes;
         settings.drop_empty = self.drop_empty;
         settings.output = match (self.annotate, &self.attributes) {
-            _ if self.dry_run || self.learn.is_some() => Output::Nothing,
+            _ if self.learn.is_some() => Output::Nothing,
             (true, _) => Output::Annotated,
             (_, Some(_)) => Output::Attributes,
             _ => Output::Cleaned,
@@ -223,7 +225,8 @@ impl Args {
     /// What a run that is continued must be asked for, too.
     fn describe(&self, settings: &Settings, kept: &Kept) -> String {
         format!(
-            "{} every {}, of {:?} at {}, from {} words and {} bytes, {:?}, empty dropped: {}, text {}, id {}, rate {}",
+            "{:?} {} every {}, of {:?} at {}, from {} words and {} bytes, {:?}, empty dropped: {}, text {}, id {}, rate {}",
+            settings.use_of_filter,
             settings.rule.key_rule(),
             settings.stride,
             settings.of,
@@ -237,6 +240,20 @@ impl Args {
             kept.seen.rate(),
         )
     }
+}
+
+/// Whether a file can be made where a report is wanted, before the work. All stays as it is.
+fn check_report(path: &Path) -> Result<()> {
+    present::refuse_others(path, Written::Report)?;
+    let is_new = path.symlink_metadata().is_err();
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let checked = opened.and_then(|_| {
+        if is_new {
+            std::fs::remove_file(path)?;
+        }
+        Ok(())
+    });
+    checked.with_context(|| format!("writing {}", path.display()))
 }
 
 fn into_folder(
@@ -256,6 +273,9 @@ fn into_folder(
     let mut folder = folder.map_err(|why| refused(path, why))?;
     let first = folder.finished();
     if let Some(filter) = folder.filter() {
+        if let Some(own) = args.filter.as_deref().filter(|_| folder.is_saved()) {
+            refuse_changed(own, &filter, path)?;
+        }
         kept.seen = load(&filter)?;
         if !args.quiet {
             say!("tamis: going on behind {first} finished inputs of an earlier run");
@@ -289,8 +309,45 @@ fn into_folder(
     end(outcome, signal)
 }
 
+/// The filter's own file was replaced since the run began: by its end, or by another run, which knew nothing of it.
+fn refuse_changed(own: &Path, saved: &Path, folder: &Path) -> Result<()> {
+    let is_same = is_same(own, saved).with_context(|| format!("reading {}", own.display()))?;
+    if !is_same {
+        let (own, folder) = (own.display(), folder.display());
+        bail!(
+            "{own} was changed by another run before this one was finished: the outputs in {folder} are whole, but it \
+             lacks their units\n\
+             hint: remove {folder}/{UNFINISHED}, then `tamis clean --learn {own} {folder}` adds them"
+        );
+    }
+    Ok(())
+}
+
+fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+    let (mut a, mut b) = (
+        BufReader::new(File::open(a)?),
+        BufReader::new(File::open(b)?),
+    );
+    loop {
+        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let count = left.len().min(right.len());
+        if left[..count] != right[..count] {
+            return Ok(false);
+        }
+        if count == 0 {
+            return Ok(left.len() == right.len());
+        }
+        a.consume(count);
+        b.consume(count);
+    }
+}
+
 fn into_stream(args: &Args, settings: &Settings, inputs: &Inputs, mut kept: Kept) -> Result<Exit> {
-    let mut outputs = Stream::new(output::stdout()?);
+    let mut outputs: Stream<Box<dyn Write + Send>> = if args.dry_run {
+        Stream::new(Box::new(io::sink()))
+    } else {
+        Stream::new(Box::new(output::stdout()?))
+    };
     let before = kept.seen.expected_wrong();
     let (outcome, signal) = carry(args, settings, inputs, 0, &mut kept.seen, &mut outputs)?;
     // Records are printed before the filter is saved: none is lost, and after a failure some may be printed again.
@@ -363,9 +420,4 @@ fn refused(folder: &Path, why: Refused) -> anyhow::Error {
              hint: start it as it was to finish it; --force begins anew"
         ),
     }
-}
-
-/// Whether a file can be made where a report is wanted, before the work.
-pub(super) fn create(path: &Path) -> Result<File> {
-    File::create(path).with_context(|| format!("writing {}", path.display()))
 }

@@ -67,15 +67,26 @@ fn a_run_that_is_killed_goes_on() {
 
 #[test]
 fn a_full_disk_is_an_error_and_leaves_nothing_by_halves() {
+    let whole = Sandbox::new();
+    corpus(&whole);
+    whole.ok("clean in -o out --by line");
+    let whole = tree(&whole, "out");
+    // No output has room, or outputs have and the filter has not.
+    for (limit, what) in [(2_000, "output-"), (20_000, "seen-")] {
+        on_a_full_disk(limit, what, &whole);
+    }
+}
+
+fn on_a_full_disk(limit: u64, what: &str, whole: &[(String, Vec<u8>)]) {
     let dir = Sandbox::new();
     corpus(&dir);
     let mut command = dir.command("clean in -o out --by line");
     // SAFETY: only calls that are allowed between fork and exec.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             let limit = libc::rlimit {
-                rlim_cur: 2000,
-                rlim_max: 2000,
+                rlim_cur: limit,
+                rlim_max: limit,
             };
             libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit);
             Ok(())
@@ -83,18 +94,17 @@ fn a_full_disk_is_an_error_and_leaves_nothing_by_halves() {
     };
     let ran = dir.feed_to(command, "");
     assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(ran.err.contains("writing"), "{}", ran.err);
+    let said = format!("writing out/.tamis-clean/{what}");
+    assert!(ran.err.contains(&said), "{}", ran.err);
+    assert_eq!(ran.err.matches("writing").count(), 1, "{}", ran.err);
     let placed = tree(&dir, "out")
         .into_iter()
         .filter(|(name, _)| !name.starts_with('.'));
     assert_eq!(
         placed.count(),
         0,
-        "no output is larger than the limit, and none appears by halves"
+        "without its filter no output appears, and none by halves"
     );
     dir.ok("clean in -o out --by line");
-    let whole = Sandbox::new();
-    corpus(&whole);
-    whole.ok("clean in -o out --by line");
-    assert!(tree(&dir, "out") == tree(&whole, "out"));
+    assert!(tree(&dir, "out") == whole);
 }

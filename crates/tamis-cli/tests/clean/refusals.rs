@@ -156,12 +156,223 @@ fn an_unfinished_run_is_not_continued_as_another_one() {
     assert_eq!(texts(&dir, "out/1.jsonl"), ["changed"]);
 }
 
+/// Three inputs and one that can't be read; then it can.
+fn interrupted(dir: &Sandbox, line: &str) {
+    for number in 1..=3 {
+        dir.write(
+            &format!("{number}.jsonl"),
+            records(&[&format!("text {number}")]),
+        );
+    }
+    dir.write("4.jsonl.gz", b"\x1F\x8B\x08no archive");
+    assert_eq!(dir.run(line).code, 2);
+    dir.write("4.jsonl.gz", records(&["text 4"]));
+}
+
+/// The names of the outputs that are there.
+fn outputs(dir: &Sandbox) -> Vec<String> {
+    let names = tree(dir, "out").into_iter().map(|(name, _)| name);
+    names.filter(|name| !name.starts_with('.')).collect()
+}
+
+#[test]
+fn outputs_that_are_gone_are_not_taken_for_finished() {
+    let dir = Sandbox::new();
+    let line = "clean 1.jsonl 2.jsonl 3.jsonl 4.jsonl.gz -o out";
+    interrupted(&dir, line);
+    // As a shell's `rm -r out/*` does: the hidden folder stays.
+    for name in outputs(&dir) {
+        fs::remove_file(dir.path("out").join(name)).unwrap();
+    }
+    let ran = dir.run(line);
+    assert!(
+        ran.code == 2 && ran.err.contains("its output 1.jsonl is gone"),
+        "{}",
+        ran.err
+    );
+    dir.ok(&format!("{line} --force"));
+    assert_eq!(
+        outputs(&dir),
+        ["1.jsonl", "2.jsonl", "3.jsonl", "4.jsonl.gz"]
+    );
+}
+
+#[test]
+fn as_many_outputs_are_said_to_be_finished_as_there_are() {
+    let dir = Sandbox::new();
+    let line = "clean 1.jsonl 2.jsonl 3.jsonl 4.jsonl.gz -o out";
+    interrupted(&dir, line);
+    let ran = dir.run(&line.replace(".gz", ".zst"));
+    assert_eq!(ran.code, 2);
+    dir.write("4.jsonl.gz", b"\x1F\x8B\x08no archive");
+    let said = dir.run(line).err;
+    let there = outputs(&dir).len();
+    assert!(
+        said.contains(&format!("tamis: {there} of 4 outputs are finished")),
+        "{there}: {said}"
+    );
+}
+
+#[test]
+fn a_run_that_replaces_outputs_goes_on_as_well() {
+    let dir = Sandbox::new();
+    let line = "clean 1.jsonl 2.jsonl 3.jsonl 4.jsonl.gz -o out --force";
+    interrupted(&dir, line);
+    let ran = dir.ok(line);
+    assert!(ran.err.contains("tamis: going on behind"), "{}", ran.err);
+    // One that was to replace nothing is begun anew.
+    fs::remove_dir_all(dir.path("out")).unwrap();
+    interrupted(&dir, &line.replace(" --force", ""));
+    let ran = dir.ok(line);
+    assert!(!ran.err.contains("going on"), "{}", ran.err);
+    assert_eq!(outputs(&dir).len(), 4);
+}
+
+#[test]
+fn a_continued_run_has_the_same_outputs() {
+    let dir = Sandbox::new();
+    fs::create_dir_all(dir.path("in/deep")).unwrap();
+    dir.write("in/deep/1.jsonl", records(&["a"]));
+    dir.write("in/z.jsonl.gz", b"\x1F\x8B\x08no archive");
+    assert_eq!(dir.run("clean in -o out").code, 2);
+    // The same inputs, but the first one's output would have another name.
+    let ran = dir.run("clean in/deep/1.jsonl in/z.jsonl.gz -o out");
+    assert!(
+        ran.code == 2 && ran.err.contains("its input number 1 was"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_filter_never_lacks_the_units_of_outputs_without_a_word() {
+    let dir = Sandbox::new();
+    interrupted(&dir, "clean 1.jsonl 4.jsonl.gz -o out --filter seen.tamis");
+    let shorter = "clean 1.jsonl -o out --filter seen.tamis -q";
+    let ran = dir.run(&shorter.replace("--filter", "--against"));
+    assert!(
+        ran.code == 2 && ran.err.contains("its options were Judge"),
+        "{}",
+        ran.err
+    );
+    dir.ok("clean 2.jsonl --filter seen.tamis -q");
+    let ran = dir.run(shorter);
+    assert!(
+        ran.code == 2 && ran.err.contains("seen.tamis was changed by another run"),
+        "{}",
+        ran.err
+    );
+    // The way out that is named.
+    fs::rename(dir.path("out/.tamis-clean"), dir.path("kept")).unwrap();
+    dir.ok("clean --learn seen.tamis out");
+    let ran = dir.ok("clean 1.jsonl 2.jsonl --filter seen.tamis -q");
+    assert!(ran.out.is_empty(), "it has all");
+    // Where nobody changed it, the run is ended, also if it was killed behind the filter's own file.
+    dir.write("seen.tamis", dir.read("kept/seen-1.tamis"));
+    fs::rename(dir.path("kept"), dir.path("out/.tamis-clean")).unwrap();
+    dir.ok(shorter);
+    assert!(!dir.path("out/.tamis-clean").exists());
+}
+
+#[test]
+fn standard_input_is_never_taken_for_finished() {
+    let dir = Sandbox::new();
+    dir.write("2.jsonl.gz", b"\x1F\x8B\x08no archive");
+    let line = "clean - 2.jsonl.gz -o out";
+    assert_eq!(dir.feed(line, records(&["first"])).code, 2);
+    dir.write("2.jsonl.gz", records(&["a"]));
+    let ran = dir.feed(line, records(&["another"]));
+    assert!(
+        ran.code == 2 && ran.err.contains("its input number 1 was standard input"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(
+        dir.feed(&format!("{line} --force"), records(&["another"]))
+            .code,
+        0
+    );
+    assert_eq!(texts(&dir, "out/stdin.jsonl"), ["another"]);
+}
+
+#[test]
+fn folders_of_inputs_and_outputs_may_lie_in_one_another() {
+    let dir = Sandbox::new();
+    // Outputs inside of the inputs' folder, also in a run that goes on.
+    interrupted(&dir, "clean . -o out");
+    let ran = dir.ok("clean . -o out");
+    assert!(ran.err.contains("going on behind"), "{}", ran.err);
+    assert_eq!(outputs(&dir).len(), 4);
+    // Inputs inside of the outputs' folder.
+    fs::create_dir_all(dir.path("data/raw")).unwrap();
+    dir.write("data/raw/x.jsonl", records(&["x", "x"]));
+    dir.ok("clean data/raw 1.jsonl -o data");
+    assert_eq!(texts(&dir, "data/x.jsonl"), ["x"]);
+    assert_eq!(texts(&dir, "data/1.jsonl"), ["text 1"]);
+    let ran = dir.run("clean data/raw -o data/raw --force");
+    assert!(
+        ran.code == 2 && ran.err.contains("both input and output"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn no_output_is_the_folder_of_another_one() {
+    let dir = Sandbox::new();
+    fs::create_dir_all(dir.path("x/a")).unwrap();
+    fs::create_dir(dir.path("y")).unwrap();
+    dir.write("x/a/b", records(&["b"]));
+    dir.write("y/a", records(&["a"]));
+    let ran = dir.run("clean x y -o out");
+    assert!(
+        ran.code == 2 && ran.err.contains("two inputs would be out/a"),
+        "{}",
+        ran.err
+    );
+    assert!(tree(&dir, "out").is_empty());
+}
+
+#[test]
+fn a_report_is_no_output_and_can_be_made() {
+    let dir = Sandbox::new();
+    dir.write("a.jsonl", records(&["a"]));
+    for (other, says) in [
+        ("--report", "both output and report"),
+        ("--filter", "both filter and output"),
+    ] {
+        let ran = dir.run(&format!("clean a.jsonl -o out --force {other} out/a.jsonl"));
+        assert!(ran.code == 2 && ran.err.contains(says), "{}", ran.err);
+        assert!(tree(&dir, "out").is_empty());
+    }
+    let ran = dir.run("clean a.jsonl -o out --report none/report.json");
+    assert!(
+        ran.code == 2 && ran.err.contains("writing none/report.json"),
+        "{}",
+        ran.err
+    );
+    assert!(tree(&dir, "out").is_empty(), "it is said before the work");
+    dir.ok("clean a.jsonl -o out --report out/report.json");
+    assert_eq!(tree(&dir, "out").len(), 2);
+}
+
+#[test]
+fn a_cause_is_named_once() {
+    let dir = Sandbox::new();
+    dir.write("a.jsonl", records(&["a"]));
+    dir.write("file", "");
+    let ran = dir.run("clean a.jsonl -o file/out");
+    assert_eq!(ran.code, 2);
+    assert_eq!(ran.err.matches("os error").count(), 1, "{}", ran.err);
+}
+
 #[test]
 fn arguments_that_make_no_sense_are_explained() {
     let dir = Sandbox::new();
     dir.write("a.jsonl", records(&["a"]));
     dir.write("a.txt", "a\n");
-    dir.ok("create plain.tamis -n 1000");
+    dir.ok("create plain.tamis --capacity 1000");
+    dir.ok("clean --learn lines.tamis --by line a.jsonl");
     for (line, says) in [
         (
             "--by word a.jsonl",
@@ -186,6 +397,22 @@ fn arguments_that_make_no_sense_are_explained() {
         (
             "--near 1 a.jsonl",
             "expected a likeness between 0.01 and 0.99",
+        ),
+        (
+            "--near 0.805 a.jsonl",
+            "expected a likeness between 0.01 and 0.99 with two digits at most",
+        ),
+        (
+            "--learn new.tamis --attributes out a.jsonl",
+            "cannot be used with",
+        ),
+        (
+            "--learn new.tamis --annotate a.jsonl",
+            "cannot be used with",
+        ),
+        (
+            "--against lines.tamis -p 0.01 a.jsonl",
+            "lines.tamis has a rate of",
         ),
         ("--fold cases a.jsonl", "got 'cases'"),
         ("--text text a.jsonl", "starts with '/'"),

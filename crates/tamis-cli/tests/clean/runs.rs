@@ -193,6 +193,13 @@ fn a_dry_run_reports_and_writes_nothing() {
     let before = dir.list();
     let ran = dir.ok("clean --dry-run --by line a.jsonl b.jsonl --filter none.tamis");
     assert_eq!(dir.list(), before);
+    assert!(
+        ran.err
+            .contains("3 records: 0 to drop, 2 to change; 3 of 5 lines repeated"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.err.contains("17 B of 85 B to cut"), "{}", ran.err);
     let lines: Vec<String> = ran
         .text()
         .lines()
@@ -216,6 +223,19 @@ fn a_dry_run_reports_and_writes_nothing() {
     assert_eq!(report["inputs"][1]["input"], "b.jsonl");
     assert_eq!(report["most_repeated"][0]["times"], 3);
     assert!(report["expected_wrongly_dropped"].as_f64().unwrap() < 1e-3);
+}
+
+#[test]
+fn a_record_that_is_annotated_again_has_one_note() {
+    let dir = Sandbox::new();
+    dir.write("a.jsonl", "{\"text\": \"a\\nb\"}\n{\"text\": \"b\"} \r\n");
+    let ran = dir.ok("clean a.jsonl --by line --annotate -q");
+    let once = "{\"text\": \"a\\nb\", \"tamis_repeats\": []}\n{\"text\": \"b\", \"tamis_repeats\": [[0, 1, 1.0]]} \r\n";
+    assert_eq!(ran.text(), once);
+    dir.write("b.jsonl", once);
+    assert_eq!(dir.ok("clean b.jsonl --by line --annotate -q").text(), once);
+    let ran = dir.ok("clean b.jsonl --annotate -q");
+    assert_eq!(ran.text(), once.replace("[[0, 1, 1.0]]", "[]"));
 }
 
 #[test]

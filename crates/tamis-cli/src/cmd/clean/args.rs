@@ -13,8 +13,9 @@ use tamis_corpus::rule::TextUnit;
 /// What repeats is a document, paragraph, sentence or line (--by), a share of
 /// n-grams (--by ngram:13), or a document that is nearly alike (--near).
 ///
-/// The filter sizes itself and keeps its rate (-p). A run that was killed goes
-/// on where it was when it is started again with the same options.
+/// The filter sizes itself and keeps its rate (-p). A run into a folder that was
+/// killed goes on behind its finished outputs when it is started again with the
+/// same options.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 all is well, 2 an error or an input that could not be read.
@@ -92,7 +93,7 @@ pub(crate) struct Args {
     pub(super) filter: Option<PathBuf>,
 
     /// Only add the units of the inputs to this filter; it is made if there is none
-    #[arg(long, value_name = "FILTER", conflicts_with_all = ["filter", "output", "near"])]
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["filter", "output", "near", "annotate", "attributes"])]
     pub(super) learn: Option<PathBuf>,
 
     /// Drop what this filter holds, such as the texts of a test set; nothing is added
@@ -100,6 +101,8 @@ pub(crate) struct Args {
     pub(super) against: Option<PathBuf>,
 
     /// Change no text: add a field `tamis_repeats` to each record, with [start, end, share] in characters
+    ///
+    /// One that is there is replaced. Records that are lists stay as they are.
     #[arg(long)]
     pub(super) annotate: bool,
 
@@ -107,7 +110,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "annotate"])]
     pub(super) attributes: Option<PathBuf>,
 
-    /// Write nothing, and print what would be dropped
+    /// Write nothing but the report, and print what would be dropped
     #[arg(long, conflicts_with_all = ["output", "annotate", "attributes", "learn"])]
     pub(super) dry_run: bool,
 
@@ -119,7 +122,7 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "RATE", value_parser = human::parse_rate)]
     pub(super) rate: Option<f64>,
 
-    /// Replace outputs that exist
+    /// Replace outputs that exist, and begin anew where an unfinished run was another one
     #[arg(long)]
     pub(super) force: bool,
 
@@ -199,12 +202,13 @@ fn parse_share(text: &str) -> Result<f64, String> {
 }
 
 fn parse_likeness(text: &str) -> Result<u8, String> {
-    let percent = text
-        .parse::<f64>()
-        .ok()
-        .map(|likeness| (likeness * 100.0).round());
-    let percent = percent.filter(|percent| (1.0..100.0).contains(percent));
-    percent
-        .map(|percent| percent as u8)
-        .ok_or_else(|| "expected a likeness between 0.01 and 0.99, such as 0.8".to_owned())
+    let percent = text.parse::<f64>().ok().map(|likeness| likeness * 100.0);
+    // It is recorded as a whole percentage, so another one would silently be rounded.
+    let percent = percent.filter(|percent| {
+        let is_whole = (percent - percent.round()).abs() < 1e-9;
+        is_whole && (1.0..100.0).contains(&percent.round())
+    });
+    percent.map(|percent| percent.round() as u8).ok_or_else(|| {
+        "expected a likeness between 0.01 and 0.99 with two digits at most, such as 0.8".to_owned()
+    })
 }

@@ -3,7 +3,7 @@
 use super::args::{Args, Kind};
 use crate::apart::{Apart, Role};
 use crate::{find, output};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use tamis_corpus::chunks::{self, Source};
 use tamis_corpus::output::UNFINISHED;
@@ -23,15 +23,7 @@ const PACKED: u64 = 4;
 impl Inputs {
     pub(super) fn find(args: &Args) -> Result<Self> {
         let mut apart = Apart::default();
-        for filter in [&args.filter, &args.learn, &args.against]
-            .into_iter()
-            .flatten()
-        {
-            apart.note(Role::Filter, filter)?;
-        }
-        if let Some(report) = &args.report {
-            apart.note(Role::Report, report)?;
-        }
+        note_others(args, &mut apart)?;
         let filters = [&args.filter, &args.learn, &args.against];
         for filter in filters.into_iter().flatten() {
             if filter.to_str().is_some_and(Location::looks_like) {
@@ -58,7 +50,7 @@ impl Inputs {
         if inputs.sources.is_empty() {
             bail!("no files in the folders\nhint: hidden ones are read, too; is the path right?");
         }
-        inputs.check_apart(folder, &mut apart)?;
+        inputs.check_apart(args, folder, &mut apart)?;
         Ok(inputs)
     }
 
@@ -74,19 +66,26 @@ impl Inputs {
             bail!("{}: {why}", path.display());
         }
         let outputs = folder.and_then(|folder| folder.canonicalize().ok());
+        // Where outputs are inside of a folder of inputs, they are no inputs.
+        let inner = outputs.filter(|outputs| {
+            let root = root.canonicalize();
+            root.is_ok_and(|root| root.is_dir() && *outputs != root && outputs.starts_with(root))
+        });
+        let is_output = |path: &Path| {
+            let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+            let is_inside =
+                |inner: &PathBuf| folder.is_some_and(|folder| folder.starts_with(inner));
+            inner.as_ref().is_some_and(is_inside)
+        };
         for path in files {
+            if is_output(&path) {
+                continue;
+            }
             if path.components().any(|part| part.as_os_str() == UNFINISHED) {
                 bail!(
                     "{} has an unfinished run of `tamis clean`\nhint: start that run again to finish it",
                     root.display()
                 );
-            }
-            let is_output = |outputs: &PathBuf| {
-                path.canonicalize()
-                    .is_ok_and(|path| path.starts_with(outputs))
-            };
-            if root.is_dir() && outputs.as_ref().is_some_and(is_output) {
-                continue;
             }
             self.names.push(match path.strip_prefix(root) {
                 Ok(inner) if root.is_dir() => inner.to_owned(),
@@ -106,7 +105,7 @@ impl Inputs {
     }
 
     /// Refuses inputs that are outputs as well, and filters that are inputs.
-    fn check_apart(&self, folder: Option<&Path>, apart: &mut Apart) -> Result<()> {
+    fn check_apart(&self, args: &Args, folder: Option<&Path>, apart: &mut Apart) -> Result<()> {
         if let Some(folder) = folder {
             if output::file(Some(folder)).is_none() || folder.is_file() {
                 bail!(
@@ -115,6 +114,10 @@ impl Inputs {
                     folder.display()
                 );
             }
+            // In a folder that wasn't there, no file could be noted so far.
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("writing {}", folder.display()))?;
+            note_others(args, apart)?;
             for name in &self.names {
                 apart.note(Role::Output, &folder.join(name))?;
             }
@@ -138,6 +141,18 @@ impl Inputs {
             .iter()
             .any(|source| source.kind == chunks::Kind::Text)
     }
+}
+
+/// Notes what is neither input nor output.
+fn note_others(args: &Args, apart: &mut Apart) -> Result<()> {
+    let filters = [&args.filter, &args.learn, &args.against];
+    for filter in filters.into_iter().flatten() {
+        apart.note(Role::Filter, filter)?;
+    }
+    if let Some(report) = &args.report {
+        apart.note(Role::Report, report)?;
+    }
+    Ok(())
 }
 
 fn size(path: &Path) -> u64 {

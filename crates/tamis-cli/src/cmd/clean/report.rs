@@ -3,10 +3,9 @@
 use super::args::Args;
 use super::inputs::Inputs;
 use crate::{human, output};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use tamis_corpus::near::Bands;
 use tamis_corpus::rule::TextUnit;
 use tamis_corpus::seen::Seen;
@@ -23,9 +22,9 @@ pub(super) fn finish(
 ) -> Result<()> {
     let wrong = expected_wrong(settings, seen, wrong_before, summary);
     if let Some(path) = &args.report {
-        let mut file = super::create(path)?;
         let report = as_json(settings, inputs, seen, wrong, summary);
-        writeln!(file, "{report:#}")?;
+        std::fs::write(path, format!("{report:#}\n"))
+            .with_context(|| format!("writing {}", path.display()))?;
     }
     if args.dry_run {
         output::print(&as_text(settings, inputs, summary))?;
@@ -34,7 +33,7 @@ pub(super) fn finish(
     if args.quiet {
         return Ok(());
     }
-    say_sum(settings, seen, wrong, summary);
+    say_sum(args, settings, seen, wrong, summary);
     Ok(())
 }
 
@@ -44,6 +43,12 @@ fn expected_wrong(settings: &Settings, seen: &Seen, before: f64, summary: &Summa
     match (settings.use_of_filter, settings.rule.unit()) {
         (_, TextUnit::Words(_)) => None,
         (Use::Learn, _) => Some(0.0),
+        // One band that is wrongly found is enough.
+        (Use::Ask, TextUnit::Alike(percent)) => {
+            let bands = Bands::for_threshold(f64::from(percent) / 100.0).bands();
+            let none = (1.0 - seen.rate_now()).powi(bands as i32);
+            Some((1.0 - none) * units)
+        }
         (Use::Ask, _) => Some(seen.rate_now() * units),
         (Use::Judge, _) => Some(seen.expected_wrong() - before),
     }
@@ -63,7 +68,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
-fn say_sum(settings: &Settings, seen: &Seen, wrong: Option<f64>, summary: &Summary) {
+fn say_sum(args: &Args, settings: &Settings, seen: &Seen, wrong: Option<f64>, summary: &Summary) {
     let total = summary.total();
     let units = human::counted(total.units, noun(settings));
     if settings.use_of_filter == Use::Learn {
@@ -76,8 +81,13 @@ fn say_sum(settings: &Settings, seen: &Seen, wrong: Option<f64>, summary: &Summa
         );
         return;
     }
+    let (dropped, changed, cut) = if args.dry_run {
+        ("to drop", "to change", "to cut")
+    } else {
+        ("dropped", "changed", "cut")
+    };
     say!(
-        "{}: {} dropped, {} changed; {} of {units} repeated ({})",
+        "{}: {} {dropped}, {} {changed}; {} of {units} repeated ({})",
         human::counted(total.records, "record"),
         human::count(total.dropped),
         human::count(total.changed),
@@ -101,7 +111,7 @@ fn say_sum(settings: &Settings, seen: &Seen, wrong: Option<f64>, summary: &Summa
         ),
     };
     say!(
-        "{} of {} cut; filter: {}; {chance}",
+        "{} of {} {cut}; filter: {}; {chance}",
         human::size(total.cut),
         human::size(total.bytes),
         human::size(seen.bytes()),
