@@ -161,7 +161,7 @@ fn arguments_that_make_no_sense_are_explained() {
     let dir = Sandbox::new();
     dir.write("a.jsonl", records(&["a"]));
     dir.write("a.txt", "a\n");
-    dir.ok("create plain.tamis -n 1000");
+    dir.ok("create plain.tamis --capacity 1000");
     for (line, says) in [
         (
             "--by word a.jsonl",
