@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use tamis_formats::{Bytes, Foreign, Format};
 use tamis_records::input::InputError;
+use tamis_records::key::KeySpec;
 use tamis_records::key::parquet::plain::PlainColumn;
 use tamis_records::key::parquet::{Failure, Table};
-use tamis_records::key::KeySpec;
 use tamis_records::progress::Progress;
 use tamis_records::scan::{Opened, Way};
 
