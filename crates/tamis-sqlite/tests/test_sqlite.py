@@ -344,7 +344,7 @@ def index(tamis, tmp_path, monkeypatch):
     logs.mkdir()
     for name in "abc":
         (logs / f"{name}.log").write_text(f"request {name}1234567 ok\nrequest 4711 shared\n")
-    tamis("index", "-p", "0.000001", "-o", "logs.index", "logs")
+    tamis("index", "-p", "0.000001", "logs.index", "logs")
     return "logs.index"
 
 
@@ -371,7 +371,7 @@ def test_which(db, index, tamis, tmp_path):
 def test_which_by_columns(db, index, tamis, tmp_path):
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows/one.csv").write_text("row,qualifier\nr1,q1\nr2,q2\n")
-    tamis("index", "-p", "0.000001", "--key", "csv:row,qualifier", "-o", "rows.index", "rows")
+    tamis("index", "-p", "0.000001", "-k", "csv:row,qualifier", "rows.index", "rows")
     which = "SELECT file FROM tamis_which('rows.index', ?, 'csv:row,qualifier')"
     assert db.rows(which, "r1,q1") == [("rows/one.csv",)]
     assert db.rows(which, "r1,q2") == []

@@ -39,23 +39,23 @@ use tamis_records::batch::Print;
 /// crash a record may be printed again, but none is lost. --count and -v
 /// remember what they see, too; --dry-run remembers nothing.
 ///
-/// A stream has no end. With --within or --last, records are
-/// forgotten after a while, and memory stays as it is.
+/// A stream has no end. With --within or --last, records are forgotten after a
+/// while, and memory stays as it is.
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Exit codes: 0 all is well, 2 an error; with --exit-code, 1 if nothing was printed (or counted).
 
 Examples:
   tamis dedup urls.txt.gz -o unique.txt.zst
-  crawl | tamis dedup --filter seen.tamis | fetch      drop what earlier runs saw, too
-  tamis dedup --url urls.txt                           http://A/ and http://a:80/#x are one
-  tamis dedup -k csv:customer,date orders.csv           one row per customer and date
-  tamis dedup -k jsonl:/id events.jsonl                 one line per id
+  crawl | tamis dedup --filter seen.tamis | fetch           drop what earlier runs saw, too
+  tamis dedup --url urls.txt                                http://A/ and http://a:80/#x are one
+  tamis dedup -k csv:customer,date orders.csv               one row per customer and date
+  tamis dedup -k jsonl:/id events.jsonl                     one line per id
   events | tamis dedup --within 24h --capacity 10M -k jsonl:/id --time jsonl:/ts
-                                                       one per id and day, by the events' own time
+                                                            one per id and day, by the events' time
   alerts | tamis dedup --within 1h --renew --capacity 1M    again after an hour without it
-  tamis dedup -v urls.txt                              the duplicates instead
-  tamis dedup -k field:1,3 access.log                   one line per first and third field, as awk has them
+  tamis dedup -v urls.txt                                   the duplicates instead
+  tamis dedup -k field:1,3 access.log                       one line per first and third field
   tamis dedup --tally urls.txt | sort -rn | head            the most frequent lines")]
 pub(crate) struct Args {
     #[command(flatten)]

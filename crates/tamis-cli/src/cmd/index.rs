@@ -51,11 +51,11 @@ Keys:
   prefix:N:KEY          the first N bytes of one of these
 
 Examples:
-  tamis index logs.index logs/           the words of every log
-  tamis grep 8f14e45fceea167a logs.index    the lines that contain this one
+  tamis index logs.index logs/                           the words of every log
+  tamis grep 8f14e45fceea167a logs.index                 the lines that contain this one
   tamis grep --candidates 8f14e45fceea167a logs.index    the files that may
-  tamis index logs.index                 update: read what is new
-  tamis index logs.index --watch         update whenever a file is written
+  tamis index logs.index                                 update: read what is new
+  tamis index logs.index --watch                         update whenever a file is written
   tamis index rows.index -k csv:row -k csv:row,qualifier tables/")]
 pub(crate) struct Args {
     /// The index file, created or updated

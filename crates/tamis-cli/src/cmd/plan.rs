@@ -28,17 +28,17 @@ mod load;
 #[derive(clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  tamis plan --capacity 10M -p 0.001          how large?
-  tamis plan --capacity 10M --size 16MiB      what rate?
-  tamis plan -p 1% --size 2GiB        how many keys?
-  tamis plan --capacity 10M --finished        for a list that never changes
-  tamis plan --capacity 10M --delete          which kind, if keys must be removed?
-  tamis plan --capacity 10M --grow            which kind, if 10M is only a guess?
-  tamis plan --capacity 10M --per-day 100M    how many wrong answers a day?
-  tamis plan --capacity 10M -p 1e-6 --redis   what does it take in a Redis server?
-  tamis plan --capacity 10M --within 24h      what does it take to remember a day?
+  tamis plan --capacity 10M -p 0.001              how large?
+  tamis plan --capacity 10M --size 16MiB          what rate?
+  tamis plan -p 1% --size 2GiB                    how many keys?
+  tamis plan --capacity 10M --finished            for a list that never changes
+  tamis plan --capacity 10M --delete              which kind, if keys must be removed?
+  tamis plan --capacity 10M --grow                which kind, if 10M is only a guess?
+  tamis plan --capacity 10M --per-day 100M        how many wrong answers a day?
+  tamis plan --capacity 10M -p 1e-6 --redis       what does it take in a Redis server?
+  tamis plan --capacity 10M --within 24h          what does it take to remember a day?
   tamis plan --kind bloom --bits 16 --hashes 3    a textbook filter of these numbers
-  tamis plan --table                  rates by bits per key and hashes")]
+  tamis plan --table                              rates by bits per key and hashes")]
 pub(crate) struct Args {
     /// How many keys, e.g. 1000000, 1e6, 10M
     #[arg(long = "capacity", value_name = "N", value_parser = human::parse_count, allow_negative_numbers = true)]

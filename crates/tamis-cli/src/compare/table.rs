@@ -75,7 +75,7 @@ pub(crate) fn about(comparison: &Comparison) -> String {
         keys.held_bytes as f64 / keys.held.max(1) as f64,
     );
     if keys.is_sample {
-        text.push_str(" (an even sample; -n sets its size)");
+        text.push_str(" (an even sample; --sample sets its size)");
     }
     text.push_str(&match (keys.absent, keys.absent_is_given) {
         (0, true) => "; every key of --absent is held".into(),

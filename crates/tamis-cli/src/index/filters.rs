@@ -1,15 +1,14 @@
 //! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
 
-use anyhow::{Result, bail};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use tamis_formats::{Bytes, Foreign, Format};
 use tamis_records::input::InputError;
+use tamis_records::key::KeySpec;
 use tamis_records::key::parquet::plain::PlainColumn;
 use tamis_records::key::parquet::{Failure, Table};
-use tamis_records::key::{KeySpec, Source};
 use tamis_records::progress::Progress;
 use tamis_records::scan::{Opened, Way};
 
@@ -29,18 +28,6 @@ pub(crate) enum Asked {
     Answers(Vec<Answer>, Option<&'static str>),
     /// It may hold anything, because it could not be read.
     Unread(String),
-}
-
-/// The columns that a spec is about.
-pub(crate) fn columns(spec: Option<&KeySpec>) -> Result<&[String]> {
-    let Some(spec) = spec else {
-        bail!("--parquet-filters needs the column: --key parquet:COLUMN");
-    };
-    match spec.source() {
-        _ if spec.is_prefix() => bail!("{spec}: a filter has whole values, not prefixes"),
-        Source::Parquet(columns) => Ok(columns),
-        _ => bail!("{spec}: --parquet-filters asks Parquet columns: --key parquet:COLUMN"),
-    }
 }
 
 /// Asks a file's filters for keys, each of as many values as the spec has columns. A "no" of all row groups is the only

@@ -433,7 +433,7 @@ def test_a_dropped_file_is_drawn(page, width, tmp_path):
 
 def test_the_folder_is_a_page_or_nothing(tmp_path):
     def refused(folder):
-        done = subprocess.run([TAMIS, "page", str(folder)], capture_output=True, text=True, cwd=tmp_path)
+        done = subprocess.run([TAMIS, "serve", "--save-page", str(folder)], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 2 and done.stdout == ""
         return done.stderr
 

@@ -135,7 +135,7 @@ pub(super) fn over(name: &str, capacity: u64, now: f64, promised: f64) -> String
     format!(
         "{name} has more keys than the {} it was made for: new records are now wrongly dropped at a \
          rate of {}, instead of {}\n\
-         hint: a window for more keys, -n",
+         hint: a window for more keys, --capacity",
         human::count(capacity),
         human::rate(now),
         human::rate(promised),

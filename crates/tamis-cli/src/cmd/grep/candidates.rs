@@ -6,7 +6,7 @@ use crate::index::survey::Survey;
 use crate::index::table::Choice;
 use crate::index::{Index, is_index, path_bytes, walk};
 use crate::{Exit, output, stream};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs::File;
@@ -105,10 +105,10 @@ impl<'a> Listing<'a> {
 }
 
 /// Asks the files' own filters.
-fn ask_filters(args: &Candidates<'_>) -> Result<Exit> {
-    let spec = args.keys.spec.as_ref();
-    filters::columns(spec)?;
-    let spec = spec.context("a spec, which has just been looked at")?;
+fn ask_filters(args: &Candidates<'_>, spec: &KeySpec) -> Result<Exit> {
+    if spec.is_prefix() {
+        bail!("{spec}: a filter has whole values, not prefixes");
+    }
     let keys = args.keys.keys(args.named)?;
     let values = keys
         .iter()
@@ -163,13 +163,13 @@ fn ask_filters(args: &Candidates<'_>) -> Result<Exit> {
 
 /// Lists them.
 pub(super) fn list(args: &Candidates<'_>) -> Result<Exit> {
-    let by_filters = matches!(
-        args.keys.spec.as_ref().map(KeySpec::source),
-        Some(Source::Parquet(_))
-    );
     // Of a file that is missing, opening says so.
-    if by_filters && !is_index(args.place) && args.place.exists() {
-        return ask_filters(args);
+    if let Some(spec) = &args.keys.spec
+        && matches!(spec.source(), Source::Parquet(_))
+        && !is_index(args.place)
+        && args.place.exists()
+    {
+        return ask_filters(args, spec);
     }
     let index = Index::open(args.place, &args.keys.moved)?;
     let (spec, _) = index.spec(args.keys.spec.as_ref())?;
