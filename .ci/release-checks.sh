@@ -184,7 +184,7 @@ windows_library() {
 }
 
 windows_command() {
-    windows_tests crates/tamis-cli -p tamis-cli --features full --bins --test command
+    windows_tests crates/tamis-cli -p tamis-cli --features full --bins --test command --test clean
 }
 
 # Runs tests, counts them, and lists those that Windows skips, each with its reason.
