@@ -38,8 +38,9 @@ one_version() {
 
 # A registry shows README.md without the repository around it.
 registry_readmes() {
-    local crate readme result=0
-    for crate in tamis tamis-formats tamis-records tamis-redis tamis-report tamis-serve tamis-cli; do
+    local crates crate readme result=0
+    crates=$(.ci/crates) || return 1
+    for crate in $crates; do
         readme=crates/$crate/README.md
         grep -qE "^cargo (add|install) $crate( |$)" "$readme" || { fail "$readme: expected cargo add or install $crate"; result=1; }
         grep -qF "https://docs.rs/$crate" "$readme" || { fail "$readme: expected a link to https://docs.rs/$crate"; result=1; }
@@ -50,8 +51,12 @@ registry_readmes() {
     for readme in crates/*/README.md; do
         ! grep -nE '\]\((\.|[a-z-]+[/.][^:)]*\))' "$readme" || { fail "$readme: links to files that no registry has"; result=1; }
     done
-    [ $result = 0 ] && echo "7 crates, a wheel and an npm package"
+    [ $result = 0 ] && echo "$(wc -w <<<"$crates") crates, a wheel and an npm package"
     return $result
+}
+
+commands_named() {
+    python3 -m doctest packaging/check/commands.py && packaging/check/commands.py "$TAMIS"
 }
 
 bill_of_materials() {
@@ -179,7 +184,7 @@ windows_library() {
 }
 
 windows_command() {
-    windows_tests crates/tamis-cli -p tamis-cli --features full --bins --test command
+    windows_tests crates/tamis-cli -p tamis-cli --features full --bins --test command --test clean
 }
 
 # Runs tests, counts them, and lists those that Windows skips, each with its reason.
@@ -218,9 +223,9 @@ macos() {
 
 # As docs.rs does it: with nightly, with all features or those that the crate names, and a cfg of its own.
 docs_rs() {
-    local crate
-    .ci/nightly || return 1
-    for crate in tamis tamis-formats tamis-records tamis-redis tamis-report tamis-serve tamis-cli; do
+    local crates crate
+    crates=$(.ci/crates) && .ci/nightly || return 1
+    for crate in $crates; do
         RUSTDOCFLAGS="--cfg docsrs -D warnings" CARGO_TARGET_DIR=$PWD/target/docs-rs \
             cargo +nightly doc --quiet --locked --no-deps --all-features -p "$crate" || { fail "$crate"; return 1; }
     done
