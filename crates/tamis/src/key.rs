@@ -193,7 +193,7 @@ mod tests {
                 filter.contains(&texts[3]) && filter.contains(hashes[3]),
                 "{kind}"
             );
-            assert!(filter.contains(&hashes[4]), "{kind}");
+            assert!(filter.contains(borrowed[4]), "{kind}");
 
             filter.contains_many(Id::all(&numbers), &mut answers);
             assert!(answers.iter().all(|found| !found), "{kind}");
