@@ -193,8 +193,7 @@ mod tests {
                 filter.contains(&texts[3]) && filter.contains(hashes[3]),
                 "{kind}"
             );
-            let borrowed_hash = &hashes[4];
-            assert!(filter.contains(borrowed_hash), "{kind}");
+            assert!(filter.contains(borrowed[4]), "{kind}");
 
             filter.contains_many(Id::all(&numbers), &mut answers);
             assert!(answers.iter().all(|found| !found), "{kind}");

@@ -514,8 +514,8 @@ fn help_is_there_for_everything() {
     let dir = Sandbox::new();
     let help = dir.ok("--help");
     for command in [
-        "dedup", "plan", "create", "build", "add", "check", "remove", "count", "info", "verify",
-        "merge", "export", "import",
+        "dedup", "plan", "create", "build", "add", "check", "remove", "info", "verify", "merge",
+        "copy", "list", "drop",
     ] {
         assert!(help.text().contains(command));
         assert!(dir.ok(&format!("{command} -h")).text().contains("Usage"));
@@ -795,6 +795,7 @@ fn messages_say_what_to_do() {
     let dir = Sandbox::new();
     dir.write("nothing", "");
     dir.write("in", "x\n");
+    dir.ok("create ours.tamis --capacity 10");
     for (line, expected) in [
         ("plan --capacity 10 -p 1e-300", "got 1e-300"),
         (
@@ -822,7 +823,7 @@ fn messages_say_what_to_do() {
             "this command makes a file, not a filter in Redis",
         ),
         (
-            "copy in redis://:secret@127.0.0.1:1/0/f",
+            "copy ours.tamis redis://:secret@127.0.0.1:1/0/f",
             "this command makes a file, not a filter in Redis",
         ),
         (

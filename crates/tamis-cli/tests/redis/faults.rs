@@ -359,7 +359,7 @@ fn a_number_is_the_database() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     let servers = format!("redis://{}", server.address());
-    for line in ["create --capacity 10", "info", "delete", "check", "verify"] {
+    for line in ["create --capacity 10", "info", "drop", "check", "verify"] {
         let ran = dir.run(&format!("{line} {servers}/3"));
         assert_eq!(ran.code, 2, "{line}");
         assert!(

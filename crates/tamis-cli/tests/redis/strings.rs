@@ -35,7 +35,7 @@ fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
             let key = keys.encode(word.as_bytes()).unwrap();
             set(&server, name, &shape.bits(&key));
         }
-        for line in ["check", "info", "add", "count"] {
+        for line in ["check", "info", "add", "check --tally"] {
             let hinted = dir.feed(&format!("{line} {users}"), WORDS);
             fails(&hinted, &["this is a redisson filter", "--format redisson"]);
         }
