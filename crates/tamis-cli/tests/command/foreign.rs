@@ -150,13 +150,13 @@ fn what_a_file_does_not_say_is_asked_for_with_the_flag() {
     let sandbox = with_sample("guava/guava_string_utf8_n1000_p01_key0-499.mitz64.bin");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["utf8, utf16, int32, int64", "--keys", "stringFunnel"],
+        &["utf8, utf16, int32, int64", "--key-type", "stringFunnel"],
     );
-    fails(&sandbox.feed("add f", "key1\n"), &["--keys"]);
+    fails(&sandbox.feed("add f", "key1\n"), &["--key-type"]);
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["utf8, upper, lower", "--keys", "CIRCL"],
+        &["utf8, upper, lower", "--key-type", "CIRCL"],
     );
     let sandbox = with_sample("parquet/duckdb.parquet");
     fails(
@@ -250,7 +250,7 @@ fn what_is_said_of_keys_is_not_for_our_own_filters() {
     sandbox.ok("create ours.tamis --capacity 100");
     for command in ["check", "add", "remove"] {
         let ran = sandbox.feed(&format!("{command} --key-type upper ours.tamis"), "x\n");
-        fails(&ran, &["--keys is for other systems' filters"]);
+        fails(&ran, &["--key-type is for other systems' filters"]);
     }
     fails(
         &sandbox.run("info --name x ours.tamis"),
@@ -258,7 +258,7 @@ fn what_is_said_of_keys_is_not_for_our_own_filters() {
     );
     fails(
         &sandbox.feed("check --key-type upper redis://127.0.0.1:1/x", "x\n"),
-        &["--keys is for other systems' filters"],
+        &["--key-type is for other systems' filters"],
     );
 }
 
@@ -272,7 +272,7 @@ fn a_key_that_cannot_be_encoded_is_an_error_and_never_absent() {
                 &format!("{command} --key-type int32 f"),
                 format!("7\n{key}\n"),
             );
-            fails(&ran, &["32 bits", "--keys"]);
+            fails(&ran, &["32 bits", "--key-type"]);
         }
     }
     assert_eq!(sandbox.read("f"), before);
@@ -439,7 +439,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
             "create --format redisbloom-cuckoo -p 0.1 --capacity 10 x",
             "8 bits",
         ),
-        ("build --format dcso -o x keys", "--keys"),
+        ("build --format dcso -o x keys", "--key-type"),
         (
             "build --format dcso --key-type utf8 --smallest -o x keys",
             "--smallest",
@@ -674,7 +674,7 @@ fn numbers_of_python_are_found() {
     for keys in ["int64", "int32", "float64", "float32"] {
         for command in ["check", "add"] {
             let refused = sandbox.run(&format!("{command} --key-type {keys} f numbers"));
-            fails(&refused, &[keys, "python-number", "--keys"]);
+            fails(&refused, &[keys, "python-number", "--key-type"]);
         }
         let built = sandbox.run(&format!(
             "build --format pybloomfilter --key-type {keys} g numbers"

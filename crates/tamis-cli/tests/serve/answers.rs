@@ -296,7 +296,7 @@ fn other_systems_filters_answer_beside_ours() {
     // How its keys became bytes must be said.
     let refused = dir.run("serve --listen 127.0.0.1:0 theirs.bloom");
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("--keys"), "{}", refused.err);
+    assert!(refused.err.contains("--key-type"), "{}", refused.err);
 }
 
 #[test]
