@@ -136,7 +136,7 @@ fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service
         .args([
             "-c",
             &format!(
-                "ulimit -S --capacity {soft}; ulimit -H --capacity {hard}; exec \"$0\" \"$@\""
+                "ulimit -S -n {soft}; ulimit -H -n {hard}; exec \"$0\" \"$@\""
             ),
             env!("CARGO_BIN_EXE_tamis"),
         ])

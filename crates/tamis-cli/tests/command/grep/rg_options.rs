@@ -29,7 +29,7 @@ fn a_glob_goes_before_a_type() {
         assert_same(
             &dir,
             "ix",
-            &format!("--capacity {options}"),
+            &format!("-n {options}"),
             Syntax::Words,
             "needle",
         );
@@ -44,7 +44,7 @@ fn the_last_option_about_case_counts() {
             assert_same(
                 &dir,
                 "ix",
-                &format!("--capacity {options}"),
+                &format!("-n {options}"),
                 Syntax::Words,
                 pattern,
             );
