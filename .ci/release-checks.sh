@@ -13,6 +13,11 @@ rust_target() { # rust_target TARGET
         { echo "rustup could not add the target $1; add it by hand"; return 1; }
 }
 
+# The command as ./test has compiled it.
+command_here() {
+    [ -x "$TAMIS" ] || programs_of_tests
+}
+
 fail() {
     echo "$*"
     return 1
@@ -56,7 +61,7 @@ registry_readmes() {
 }
 
 commands_named() {
-    python3 -m doctest packaging/check/commands.py && packaging/check/commands.py "$TAMIS"
+    command_here && python3 -m doctest packaging/check/commands.py && packaging/check/commands.py "$TAMIS"
 }
 
 bill_of_materials() {
@@ -74,7 +79,7 @@ END
 }
 
 install_script() {
-    need shellcheck shellcheck && need curl curl && need wget wget && need busybox busybox &&
+    command_here && need shellcheck shellcheck && need curl curl && need wget wget && need busybox busybox &&
         shellcheck packaging/install.sh packaging/compose/survey.sh && packaging/check/install "$TAMIS" "$(.ci/versions.py)"
 }
 
@@ -147,7 +152,7 @@ promtool_here() {
 }
 
 monitoring() {
-    promtool_here && redis && environment venv && { [ -e "$TAMIS_MODULE" ] || module; } &&
+    command_here && promtool_here && redis && environment venv && { [ -e "$TAMIS_MODULE" ] || module; } &&
         packaging/check/metrics "$TAMIS" "$TAMIS_MODULE" "$made/metrics" &&
         python3 -m doctest packaging/check/monitoring.py && packaging/check/monitoring.py "$made"/metrics/*.prom
 }
@@ -158,7 +163,7 @@ emulator() { # emulator ARCHITECTURE
 
 static_program() { # static_program ARCHITECTURE
     local program
-    tools_of_release && emulator "$1" && program=$(.ci/static "$1" "$profile") && packaging/check/static "$program" "$1"
+    command_here && tools_of_release && emulator "$1" && program=$(.ci/static "$1" "$profile") && packaging/check/static "$program" "$1"
 }
 
 image() { # image ARCHITECTURE
@@ -203,7 +208,7 @@ windows_tests() { # windows_tests FOLDER CARGO OPTIONS...
 }
 
 windows_first_command() {
-    windows build --quiet -p tamis-cli --features full &&
+    command_here && windows build --quiet -p tamis-cli --features full &&
         packaging/check/windows "$CARGO_TARGET_DIR/x86_64-pc-windows-gnu/debug/tamis.exe" "$PWD/target/wine"
 }
 
@@ -247,6 +252,5 @@ maven_jar() {
 
 debian() {
     local -x TAMIS_DEB_PROFILE=dev
-    [ -e "$TAMIS" ] || cargo build --quiet $everything || return 1
-    debian_packages
+    command_here && debian_packages
 }
