@@ -172,6 +172,15 @@ image() { # image ARCHITECTURE
         packaging/check/image "$program" "$1" "$made/tamis-image-$1.tar" "$(.ci/versions.py)"
 }
 
+# Wine's folder of settings. Every program of Rust takes random numbers from bcryptprimitives.dll, which Wine 8 lacks
+# (Debian 12): one with that function alone, which asks Wine's own source, stands in for it.
+wine_prefix() {
+    local system=$WINEPREFIX/drive_c/windows/system32
+    [ -d "$system" ] || wineboot --init || return 1
+    [ ! -e "$system/bcryptprimitives.dll" ] || return 0
+    x86_64-w64-mingw32-gcc -shared -o "$system/bcryptprimitives.dll" packaging/check/bcryptprimitives.c -ladvapi32
+}
+
 # Cargo for Windows, by MinGW; what it builds runs under Wine.
 windows() { # windows CARGO ARGUMENTS...
     need x86_64-w64-mingw32-gcc gcc-mingw-w64-x86-64 && need wine wine && need /usr/lib/wine/wine64 wine64 &&
@@ -179,6 +188,7 @@ windows() { # windows CARGO ARGUMENTS...
     local -x WINEPREFIX=$PWD/target/wine WINEDEBUG=-all CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
     # Neither browser nor fonts are asked for, and nothing is shown.
     local -x WINEDLLOVERRIDES="mscoree=d;mshtml=d;winemenubuilder.exe=d" DISPLAY=
+    wine_prefix || return 1
     # Compiled in half the time; what tests spend their time in stays optimised.
     cargo "$1" --locked --target x86_64-pc-windows-gnu --config 'profile.dev.package."*".opt-level=0' \
         --config profile.dev.package.xxhash-rust.opt-level=1 --config profile.dev.package.memchr.opt-level=1 "${@:2}"
