@@ -13,6 +13,11 @@ rust_target() { # rust_target TARGET
         { echo "rustup could not add the target $1; add it by hand"; return 1; }
 }
 
+# The command as ./test has compiled it.
+command_here() {
+    [ -x "$TAMIS" ] || programs_of_tests
+}
+
 fail() {
     echo "$*"
     return 1
@@ -56,7 +61,7 @@ registry_readmes() {
 }
 
 commands_named() {
-    python3 -m doctest packaging/check/commands.py && packaging/check/commands.py "$TAMIS"
+    command_here && python3 -m doctest packaging/check/commands.py && packaging/check/commands.py "$TAMIS"
 }
 
 bill_of_materials() {
@@ -74,7 +79,7 @@ END
 }
 
 install_script() {
-    need shellcheck shellcheck && need curl curl && need wget wget && need busybox busybox &&
+    command_here && need shellcheck shellcheck && need curl curl && need wget wget && need busybox busybox &&
         shellcheck packaging/install.sh packaging/compose/survey.sh && packaging/check/install "$TAMIS" "$(.ci/versions.py)"
 }
 
@@ -147,7 +152,7 @@ promtool_here() {
 }
 
 monitoring() {
-    promtool_here && redis && environment venv && { [ -e "$TAMIS_MODULE" ] || module; } &&
+    command_here && promtool_here && redis && environment venv && { [ -e "$TAMIS_MODULE" ] || module; } &&
         packaging/check/metrics "$TAMIS" "$TAMIS_MODULE" "$made/metrics" &&
         python3 -m doctest packaging/check/monitoring.py && packaging/check/monitoring.py "$made"/metrics/*.prom
 }
@@ -158,13 +163,22 @@ emulator() { # emulator ARCHITECTURE
 
 static_program() { # static_program ARCHITECTURE
     local program
-    tools_of_release && emulator "$1" && program=$(.ci/static "$1" "$profile") && packaging/check/static "$program" "$1"
+    command_here && tools_of_release && emulator "$1" && program=$(.ci/static "$1" "$profile") && packaging/check/static "$program" "$1"
 }
 
 image() { # image ARCHITECTURE
     local program
     tools_of_release && emulator "$1" && program=$(.ci/static "$1" "$profile") &&
         packaging/check/image "$program" "$1" "$made/tamis-image-$1.tar" "$(.ci/versions.py)"
+}
+
+# Wine's folder of settings. Every program of Rust takes random numbers from bcryptprimitives.dll, which Wine 8 lacks
+# (Debian 12): one with that function alone, which asks Wine's own source, stands in for it.
+wine_prefix() {
+    local system=$WINEPREFIX/drive_c/windows/system32
+    [ -d "$system" ] || wineboot --init || return 1
+    [ ! -e "$system/bcryptprimitives.dll" ] || return 0
+    x86_64-w64-mingw32-gcc -shared -o "$system/bcryptprimitives.dll" packaging/check/bcryptprimitives.c -ladvapi32
 }
 
 # Cargo for Windows, by MinGW; what it builds runs under Wine.
@@ -174,6 +188,7 @@ windows() { # windows CARGO ARGUMENTS...
     local -x WINEPREFIX=$PWD/target/wine WINEDEBUG=-all CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
     # Neither browser nor fonts are asked for, and nothing is shown.
     local -x WINEDLLOVERRIDES="mscoree=d;mshtml=d;winemenubuilder.exe=d" DISPLAY=
+    wine_prefix || return 1
     # Compiled in half the time; what tests spend their time in stays optimised.
     cargo "$1" --locked --target x86_64-pc-windows-gnu --config 'profile.dev.package."*".opt-level=0' \
         --config profile.dev.package.xxhash-rust.opt-level=1 --config profile.dev.package.memchr.opt-level=1 "${@:2}"
@@ -203,7 +218,7 @@ windows_tests() { # windows_tests FOLDER CARGO OPTIONS...
 }
 
 windows_first_command() {
-    windows build --quiet -p tamis-cli --features full &&
+    command_here && windows build --quiet -p tamis-cli --features full &&
         packaging/check/windows "$CARGO_TARGET_DIR/x86_64-pc-windows-gnu/debug/tamis.exe" "$PWD/target/wine"
 }
 
@@ -247,6 +262,5 @@ maven_jar() {
 
 debian() {
     local -x TAMIS_DEB_PROFILE=dev
-    [ -e "$TAMIS" ] || cargo build --quiet $everything || return 1
-    debian_packages
+    command_here && debian_packages
 }

@@ -2,14 +2,15 @@
 
 fail() { echo "$*" >&2; exit 1; }
 
-# Who may not change the root makes a user namespace, in which nobody else exists: there it stays itself.
+# Who may not change the root makes a user namespace, in which nobody else exists: there it stays itself. With become=exec,
+# the shell becomes the program.
 in_root() { # in_root ROOT COMMAND...
     local root=$1
     shift
     if [ "$(id -u)" = 0 ]; then
-        env -i /usr/sbin/chroot --userspec=65534:65534 "$root" "$@"
+        ${become:-} env -i /usr/sbin/chroot --userspec=65534:65534 "$root" "$@"
     else
-        env -i unshare --user --map-root-user /usr/sbin/chroot "$root" "$@"
+        ${become:-} env -i unshare --user --map-root-user /usr/sbin/chroot "$root" "$@"
     fi
 }
 
