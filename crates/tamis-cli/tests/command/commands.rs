@@ -795,7 +795,6 @@ fn messages_say_what_to_do() {
     let dir = Sandbox::new();
     dir.write("nothing", "");
     dir.write("in", "x\n");
-    dir.ok("create ours.tamis --capacity 10");
     for (line, expected) in [
         ("plan --capacity 10 -p 1e-300", "got 1e-300"),
         (
@@ -819,11 +818,7 @@ fn messages_say_what_to_do() {
         ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),
         (
-            "build redis://127.0.0.1:1/0/f in",
-            "this command makes a file, not a filter in Redis",
-        ),
-        (
-            "copy ours.tamis redis://:secret@127.0.0.1:1/0/f",
+            "build redis://:secret@127.0.0.1:1/0/f in",
             "this command makes a file, not a filter in Redis",
         ),
         (

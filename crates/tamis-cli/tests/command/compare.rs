@@ -256,14 +256,14 @@ fn a_sample_is_even_and_said() {
     // One key makes up most of the records.
     let text = urls(50_000) + &"https://often.example/\n".repeat(100_000);
     sandbox.write("urls", text);
-    let all = compare(&sandbox, "--capacity 2000 urls");
+    let all = compare(&sandbox, "--sample 2000 urls");
     assert_eq!(all["keys"]["records"], 150_000);
     assert_eq!(all["keys"]["is_sample"], true);
     assert_eq!(all["keys"]["held"], 2000);
     assert_eq!(all["keys"]["absent"], 2000);
     let distinct = all["keys"]["distinct"].as_u64().unwrap();
     assert!((45_000..55_000).contains(&distinct), "{distinct}");
-    let again = compare(&sandbox, "--capacity 2000 urls");
+    let again = compare(&sandbox, "--sample 2000 urls");
     assert_eq!(again["keys"], all["keys"]);
     let text = sandbox.ok("compare --sample 2000 urls");
     assert!(text.text().contains("an even sample"), "{}", text.text());

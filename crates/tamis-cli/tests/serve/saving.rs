@@ -135,9 +135,7 @@ fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service
     command
         .args([
             "-c",
-            &format!(
-                "ulimit -S -n {soft}; ulimit -H -n {hard}; exec \"$0\" \"$@\""
-            ),
+            &format!("ulimit -S -n {soft}; ulimit -H -n {hard}; exec \"$0\" \"$@\""),
             env!("CARGO_BIN_EXE_tamis"),
         ])
         .args("serve --listen 127.0.0.1:0 --write --token-file token".split(' '))

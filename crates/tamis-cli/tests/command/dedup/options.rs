@@ -105,9 +105,9 @@ fn records_are_counted_as_uniq_does() {
     dir.write("in", "b\na\nb\nc\nb\na\n");
     for threads in [1, 4] {
         let run = |options: &str| dir.ok(&format!("dedup {options} -j {threads} in"));
-        assert_eq!(run("-c").text(), "      3 b\n      2 a\n      1 c\n");
+        assert_eq!(run("--tally").text(), "      3 b\n      2 a\n      1 c\n");
         assert_eq!(run("-u").text(), "c\n");
-        assert_eq!(run("-c -u").text(), "      1 c\n");
+        assert_eq!(run("--tally -u").text(), "      1 c\n");
         assert_eq!(run("--count -u").text(), "1\n");
         assert_eq!(run("--count").text(), "3\n");
         assert_eq!(run("-i -u").text(), "c\n");
@@ -125,10 +125,10 @@ fn records_are_counted_as_uniq_does() {
     assert!(ran.err.contains("occurring once: 1 record"), "{}", ran.err);
     assert_eq!(dir.run("dedup -q -u --exit-code in in").code, 1);
     for line in [
-        "-c -d",
-        "-c --count",
-        "-u -d",
-        "-c --filter f",
+        "--tally -v",
+        "--tally --count",
+        "-u -v",
+        "--tally --filter f",
         "-u --last 5",
     ] {
         assert_eq!(dir.run(&format!("dedup {line} in")).code, 2, "{line}");

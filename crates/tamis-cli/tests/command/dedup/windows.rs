@@ -1,4 +1,4 @@
-//! Windows through the command: `dedup --within`, `--quiet` and `--last` against an exact oracle.
+//! Windows through the command: `dedup --within`, `--renew` and `--last` against an exact oracle.
 
 use crate::common::{Ran, Sandbox, start};
 use crate::random::Random;
@@ -208,7 +208,11 @@ fn stream(times: Times, quiet: bool, generations: i64, runs: usize, seed: u64) {
     let events = events(times, EVENTS / 5, span, generations, &mut random);
     let dir = Sandbox::new();
     let mut oracle = Oracle::new(span, generations, quiet);
-    let option = if quiet { "--quiet" } else { "--within" };
+    let option = if quiet {
+        "--renew --within"
+    } else {
+        "--within"
+    };
     let (mut too_old, mut late) = (0, 0);
     let part = events.len().div_ceil(runs);
     for (run, part) in events.chunks(part).enumerate() {

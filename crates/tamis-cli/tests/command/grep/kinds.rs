@@ -72,12 +72,11 @@ fn the_exit_code_is_about_what_was_found() {
         &dir,
         [
             "index",
-            "-o",
             "ix2",
             "-g",
-            "*.{parquet,pdf,zip}",
+            "!*.{parquet,pdf,zip}",
             "-g",
-            "cut.gz",
+            "!cut.gz",
             TREE,
         ],
     );

@@ -41,13 +41,7 @@ fn the_last_option_about_case_counts() {
     let dir = small_tree();
     for options in ["-s", "-i -s", "-s -i", "-S -s", "-s -S", "-i -S", "-S -i"] {
         for pattern in ["needle", "Needle"] {
-            assert_same(
-                &dir,
-                "ix",
-                &format!("-n {options}"),
-                Syntax::Words,
-                pattern,
-            );
+            assert_same(&dir, "ix", &format!("-n {options}"), Syntax::Words, pattern);
         }
     }
 }

@@ -155,7 +155,7 @@ impl Input {
         names.push("in/last".to_owned());
         dir.write("in/last", self.file(rest, random));
         match random.below(3) {
-            0 => "-r in".to_owned(),
+            0 => "in".to_owned(),
             1 => {
                 dir.write("list", names.join("\n"));
                 "--files-from list".to_owned()
