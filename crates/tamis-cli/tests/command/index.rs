@@ -667,7 +667,7 @@ fn what_is_no_index_is_told() {
         ("grep --candidates word f.tamis", "not an index"),
         ("index text a", "not an index"),
         ("index new", "name files or folders"),
-        ("index new --key words a", "expected line, word"),
+        ("index new --key words a", "expected word, trigram, line"),
         ("index new --key word --key word a", "different"),
         ("index new -p 0.9 a", "0.5"),
     ] {

@@ -319,7 +319,7 @@ fn a_byte_order_mark_is_not_text() {
             .count(),
         1
     );
-    assert_eq!(dir.feed("dedup -q -0", "\u{FEFF}a\0a\0").out, b"a\0");
+    assert_eq!(dir.feed("dedup -q -z", "\u{FEFF}a\0a\0").out, b"a\0");
     assert_eq!(
         dir.feed("dedup -q -k jsonl:/id", "\u{FEFF}{\"id\":1}\n{\"id\":1}\n")
             .text(),

@@ -45,7 +45,7 @@ fn run(dir: &Sandbox, program: &str, args: &[&str]) -> Ran {
 
 /// What must be offered for a line, and what must not, in every shell.
 const LINES: [(&str, &[&str], &[&str]); 5] = [
-    ("tamis de", &["dedup", "delete"], &["check"]),
+    ("tamis co", &["compare", "copy"], &["check"]),
     // A command of its own use is hidden.
     ("tamis compare", &["compare"], &["compare-step"]),
     ("tamis dedup --fil", &["--filter"], &["--exact"]),
@@ -176,7 +176,7 @@ fn commands(dir: &Sandbox) -> Vec<String> {
         .filter(|name| !name.is_empty() && *name != "help")
         .map(str::to_owned)
         .collect();
-    assert!(names.len() > 20, "{names:?}");
+    assert!(names.len() >= 20, "{names:?}");
     names
 }
 
@@ -207,7 +207,7 @@ fn every_command_has_a_page_that_man_shows_without_a_warning() {
         .iter()
         .map(|name| format!("tamis-{name}.1"))
         .collect();
-    assert!(expected.contains("tamis-dedup.1") && expected.contains("tamis-man.1"));
+    assert!(expected.contains("tamis-dedup.1"));
     expected.insert("tamis.1".into());
     let written: BTreeSet<_> = fs::read_dir(dir.path("a/new/folder"))
         .unwrap()

@@ -368,7 +368,7 @@ fn no_file_is_two_things() {
             "copy --secret-file key g.tamis key --force",
             "key file and output",
         ),
-        ("copy a a --force", "input and filter"),
+        ("copy a a --force", "input and output"),
         ("compare a --html a --force", "input and output"),
     ] {
         let ran = dir.run(line);

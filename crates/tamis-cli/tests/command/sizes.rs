@@ -54,7 +54,7 @@ fn a_summary_says_what_the_file_takes() {
             "{line}: {}",
             made.err
         );
-        let key = match line.contains("key-file") {
+        let key = match line.contains("secret-file") {
             true => " --secret-file new.key",
             false => "",
         };

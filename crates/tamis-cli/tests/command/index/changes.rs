@@ -68,18 +68,18 @@ fn a_log_is_written_unseen() -> bool {
     if times(&dir.path("log")) != before {
         return false;
     }
-    assert_eq!(which(&dir, "ix thread"), ["log"]);
+    assert_eq!(which(&dir, "thread ix"), ["log"]);
     // ... and then it does.
     drop(log);
     let made = dir.ok("index ix");
     assert!(!made.err.contains("being written"), "{}", made.err);
-    assert_eq!(which(&dir, "ix thread"), ["log"]);
+    assert_eq!(which(&dir, "thread ix"), ["log"]);
     assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
     // What begins later is seen at once.
     let mut log = map(&dir.path("log"));
     pause();
     log[20..25].copy_from_slice(b"pins\n");
-    assert_eq!(which(&dir, "ix pins"), ["log"]);
+    assert_eq!(which(&dir, "pins ix"), ["log"]);
     true
 }
 
@@ -107,7 +107,7 @@ fn a_mapping_in_memory_is_a_candidate_while_it_lasts() {
     assert!(again.err.contains("1 new or changed"), "{}", again.err);
     drop(log);
     dir.ok("index ix");
-    assert_eq!(which(&dir, "ix needle").len(), 1);
+    assert_eq!(which(&dir, "needle ix").len(), 1);
     assert_eq!(dir.run("grep --candidates thread ix").code, 1);
 }
 
@@ -127,7 +127,7 @@ fn a_file_open_for_writing_is_a_candidate() {
         "{}",
         made.err
     );
-    assert_eq!(which(&dir, "ix needle"), ["log"]);
+    assert_eq!(which(&dir, "needle ix"), ["log"]);
     let json = dir.ok("grep --candidates --json needle ix");
     assert!(json.text().contains("\"stale\""), "{}", json.text());
     drop(writer);
@@ -156,14 +156,14 @@ fn a_file_that_grows_while_it_is_read_is_a_candidate() {
     });
     for _ in 0..3 {
         dir.ok("index ix -p 1e-6 log");
-        assert_eq!(which(&dir, "ix grown-0"), ["log"]);
-        assert_eq!(which(&dir, "ix nowhere"), ["log"]);
+        assert_eq!(which(&dir, "grown-0 ix"), ["log"]);
+        assert_eq!(which(&dir, "nowhere ix"), ["log"]);
     }
     stop.send(()).unwrap();
     let last = writer.join().unwrap() - 1;
-    assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
+    assert_eq!(which(&dir, &format!("grown-{last} ix")), ["log"]);
     dir.ok("index ix");
-    assert_eq!(which(&dir, &format!("ix grown-{last}")), ["log"]);
+    assert_eq!(which(&dir, &format!("grown-{last} ix")), ["log"]);
     assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
 }
 
@@ -243,7 +243,7 @@ fn a_root_that_is_missing_or_empty_is_an_error() {
     dir.write("other/log", "thread\n");
     dir.write("file", "pins\n");
     dir.ok("index ix -p 1e-6 disk other bare file");
-    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+    assert_eq!(which(&dir, "needle ix"), ["disk/log"]);
     let index = dir.read("ix");
     let is_told = |says: &str| {
         for line in [
@@ -275,12 +275,12 @@ fn a_root_that_is_missing_or_empty_is_an_error() {
     is_told("disk: empty, but 1 files of it are in the index");
     fs::remove_dir(dir.path("disk")).unwrap();
     fs::rename(dir.path("unmounted"), dir.path("disk")).unwrap();
-    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+    assert_eq!(which(&dir, "needle ix"), ["disk/log"]);
     fs::remove_file(dir.path("file")).unwrap();
     is_told("file: No such file");
     // The way out.
     dir.ok("index ix disk other bare");
-    assert_eq!(which(&dir, "ix needle"), ["disk/log"]);
+    assert_eq!(which(&dir, "needle ix"), ["disk/log"]);
 }
 
 #[cfg(unix)]
@@ -301,24 +301,24 @@ fn folders_and_links_that_change_places_are_seen() {
     };
     link("one", "d/link");
     dir.ok("index ix -p 1e-6 d");
-    assert_eq!(which(&dir, "ix needle"), ["d/a/log"]);
+    assert_eq!(which(&dir, "needle ix"), ["d/a/log"]);
     fs::rename(dir.path("d/a"), dir.path("d/c")).unwrap();
     fs::rename(dir.path("d/b"), dir.path("d/a")).unwrap();
     fs::rename(dir.path("d/c"), dir.path("d/b")).unwrap();
     link("two", "d/link");
-    assert!(which(&dir, "ix needle").contains(&"d/b/log".to_owned()));
-    assert!(which(&dir, "ix thread").contains(&"d/a/log".to_owned()));
-    assert!(which(&dir, "ix carpet").contains(&"d/link".to_owned()));
+    assert!(which(&dir, "needle ix").contains(&"d/b/log".to_owned()));
+    assert!(which(&dir, "thread ix").contains(&"d/a/log".to_owned()));
+    assert!(which(&dir, "carpet ix").contains(&"d/link".to_owned()));
     dir.ok("index ix");
-    assert_eq!(which(&dir, "ix needle"), ["d/b/log"]);
-    assert_eq!(which(&dir, "ix carpet"), ["d/link"]);
+    assert_eq!(which(&dir, "needle ix"), ["d/b/log"]);
+    assert_eq!(which(&dir, "carpet ix"), ["d/link"]);
     // A folder of another name is new files, and gone ones.
     fs::rename(dir.path("d/b"), dir.path("d/e")).unwrap();
-    assert_eq!(which(&dir, "ix needle"), ["d/e/log"]);
+    assert_eq!(which(&dir, "needle ix"), ["d/e/log"]);
     // And one that becomes a file.
     fs::remove_dir_all(dir.path("d/a")).unwrap();
     dir.write("d/a", "thread\n");
-    assert!(which(&dir, "ix thread").contains(&"d/a".to_owned()));
+    assert!(which(&dir, "thread ix").contains(&"d/a".to_owned()));
 }
 
 /// What is written on the way to an index, by this run, another one or one that died.
@@ -329,7 +329,7 @@ fn temporary_files_are_no_files_of_it() {
     dir.write(".tamis-abc123.tmp", "word\n");
     dir.ok("index ix .");
     dir.write(".tamis-xyz987.tmp", "word\n");
-    assert_eq!(which(&dir, "ix word"), ["./a"]);
+    assert_eq!(which(&dir, "word ix"), ["./a"]);
     assert_eq!(dir.run("grep --candidates nothing ix").code, 1);
     assert!(dir.ok("index ix .").err.contains("up to date"));
 }
@@ -353,8 +353,8 @@ fn runs_at_once_do_not_disturb_each_other() {
             assert!(ended.status.success(), "{said}");
         }
         dir.ok("verify d/ix");
-        assert_eq!(which(&dir, &format!("d/ix round-{round}")), ["d/changing"]);
-        assert!(which(&dir, &format!("d/ix {}", id(7 << 32))).contains(&"d/7".to_owned()));
+        assert_eq!(which(&dir, &format!("round-{round} d/ix")), ["d/changing"]);
+        assert!(which(&dir, &format!("{} d/ix", id(7 << 32))).contains(&"d/7".to_owned()));
         assert_eq!(fs::read_dir(dir.path("d")).unwrap().count(), 22);
     }
 }
@@ -451,12 +451,12 @@ fn a_file_with_the_inode_of_a_deleted_one_is_another() {
             dir.ok("index ix -p 1e-6 d");
             fs::remove_file(dir.path("d/old")).unwrap();
             write_undated(&dir, name, &text("needle"));
-            assert_eq!(which(&dir, "ix needle"), [name]);
+            assert_eq!(which(&dir, "needle ix"), [name]);
             assert_eq!(dir.ok("grep -c needle ix").text(), format!("{name}:1\n"));
             let made = dir.ok("index ix");
             assert!(made.err.contains(" 1 new or changed, "), "{}", made.err);
             assert!(!made.err.contains("renamed"), "{}", made.err);
-            assert_eq!(which(&dir, "ix needle"), [name]);
+            assert_eq!(which(&dir, "needle ix"), [name]);
             assert_eq!(dir.run("grep --candidates thread ix").code, 1);
         }
     }
@@ -485,9 +485,9 @@ fn a_time_that_was_set_proves_nothing() {
         write_undated(&dir, "d/log", &format!("{filler}needle\n{filler}"));
         change(&dir);
         let all = fs::read_dir(dir.path("d")).unwrap().count();
-        assert_eq!(which(&dir, "ix needle").len(), all);
+        assert_eq!(which(&dir, "needle ix").len(), all);
         dir.ok("index ix");
-        assert_eq!(which(&dir, "ix needle").len(), all);
+        assert_eq!(which(&dir, "needle ix").len(), all);
         assert_eq!(dir.run("grep --candidates thread ix").code, 1);
     }
 }
@@ -523,11 +523,11 @@ fn a_file_with_two_names_that_is_written_to_is_seen() {
             .unwrap()
             .map(|file| format!("d/{}", file.unwrap().file_name().display()))
             .collect();
-        let found = which(&dir, "ix needle");
+        let found = which(&dir, "needle ix");
         assert!(all.iter().all(|name| found.contains(name)), "{found:?}");
         assert_eq!(lines(dir.ok("grep needle ix").text()).len(), all.len());
         dir.ok("index ix");
-        assert_eq!(which(&dir, "ix needle").len(), all.len());
+        assert_eq!(which(&dir, "needle ix").len(), all.len());
         assert_eq!(dir.run("grep --candidates thread ix").code, 1);
     }
 }
@@ -564,5 +564,5 @@ fn a_new_link_is_not_a_new_name() {
         "{}",
         made.err
     );
-    assert_eq!(which(&dir, "ix needle"), ["d/log", "d/other", "d/soft"]);
+    assert_eq!(which(&dir, "needle ix"), ["d/log", "d/other", "d/soft"]);
 }

@@ -119,8 +119,8 @@ fn a_line_that_is_no_strict_json_makes_its_file_a_candidate() {
     );
     assert!(made.err.contains(": not strict JSON"), "{}", made.err);
     assert!(made.err.contains("4 records without a key"), "{}", made.err);
-    assert_eq!(which(&dir, "ix needle"), all);
-    assert_eq!(which(&dir, "ix 2").len(), 8);
+    assert_eq!(which(&dir, "needle ix"), all);
+    assert_eq!(which(&dir, "2 ix").len(), 8);
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn a_quote_that_is_never_closed_makes_its_file_a_candidate() {
     dir.write("open", "id,name\n1,\"x\n2,y\nneedle,z\n");
     dir.write("closed", "id,name\n1,\"x\"\n2,y\n");
     dir.ok("index ix -p 1e-6 --key csv:id open closed");
-    assert_eq!(which(&dir, "ix needle"), ["open"]);
-    assert_eq!(which(&dir, "ix 2"), ["closed", "open"]);
+    assert_eq!(which(&dir, "needle ix"), ["open"]);
+    assert_eq!(which(&dir, "2 ix"), ["closed", "open"]);
 }
 
 /// Runs `tamis` with no more than a gigabyte of addresses.
@@ -224,7 +224,7 @@ fn a_value_may_begin_with_a_mark() {
     ] {
         for key in plain {
             assert_eq!(
-                which(&dir, &format!("{index} {key}")).len(),
+                which(&dir, &format!("{key} {index}")).len(),
                 1,
                 "{index} {key}"
             );
@@ -243,7 +243,7 @@ fn a_value_may_begin_with_a_mark() {
             );
             let key = format!("\u{feff}{key}");
             assert_eq!(
-                which(&dir, &format!("{index} {key}")).len(),
+                which(&dir, &format!("{key} {index}")).len(),
                 1,
                 "{index} {key}"
             );
