@@ -402,7 +402,7 @@ def test_a_count_that_is_too_low_is_told():
     assert info["keys"] < 4500 and 4750 < info["keys_estimated"] < 5250 and info["fill"] > 4.7
 
 
-@pytest.mark.parametrize("kind", ["parquet", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon"])
+@pytest.mark.parametrize("kind", ["bloom", "blocked", "counting", "cuckoo", "growing", "fuse", "ribbon"])
 def test_an_explanation_ends_with_the_answer(kind):
     keys = [f"key{n}" for n in range(300)]
     if kind in ("fuse", "ribbon"):

@@ -838,13 +838,13 @@ fn messages_say_what_to_do() {
         assert!(ran.err.lines().all(|line| line.len() < 200), "{}", ran.err);
     }
     let help = dir.ok("grep -h").text().to_owned();
-    assert!(help.contains("Usage: tamis grep") && help.contains("--no-filename"));
+    assert!(help.contains("Usage: tamis grep") && help.contains("--files-with-matches"));
     let all = dir.ok("--help").text().to_owned();
     for group in [
-        "Every day:",
-        "Finished lists",
-        "Filters in Redis:",
-        "Tools:",
+        "Drop what repeats:",
+        "Filters:",
+        "Search in files:",
+        "Keep and share:",
     ] {
         assert!(all.contains(group), "{all}");
     }

@@ -178,7 +178,7 @@ def test_union_of_cuckoo_filters(page):
 
 
 def test_a_false_yes_happens(page, tmp_path):
-    for kind in ["parquet", "blocked", "counting", "cuckoo"]:
+    for kind in ["bloom", "blocked", "counting", "cuckoo"]:
         file = File(tmp_path, kind, KEYS[:40], "--capacity", "40", "-p", "0.3")
         start(page, kind, file.url_shape)
         fill(page, "a", KEYS[:40])
@@ -275,7 +275,7 @@ def test_bounds_are_told(page):
     assert all("status of 400" in entry["message"] for entry in page.errors())
 
 
-ALL = ["parquet", "blocked", "counting", "cuckoo"]
+ALL = ["bloom", "blocked", "counting", "cuckoo"]
 
 
 @pytest.mark.parametrize("kind", ALL)

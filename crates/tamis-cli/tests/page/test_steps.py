@@ -130,7 +130,7 @@ def test_kicks_go_from_the_table_before_to_the_table_after(page):
     assert seen >= 5
 
 
-@pytest.mark.parametrize("kind", ["parquet", "blocked", "counting", "cuckoo"])
+@pytest.mark.parametrize("kind", ["bloom", "blocked", "counting", "cuckoo"])
 def test_the_command_says_the_same(page, tmp_path, kind):
     """`tamis explain` of a filter of that shape, to the letter."""
     file = File(tmp_path, kind, KEYS[:20], "--capacity", "60")

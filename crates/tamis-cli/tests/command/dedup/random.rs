@@ -359,7 +359,7 @@ fn without_fault(case: &mut Case, mut line: String, seen: &HashSet<String>) {
     }
     let counts = case.output.is_none() && case.random.below(4) == 0;
     let duplicates = case.random.below(4) == 0;
-    for (is_so, word) in [(counts, " --count"), (duplicates, " -d")] {
+    for (is_so, word) in [(counts, " --count"), (duplicates, " -v")] {
         if is_so {
             line += word;
         }
