@@ -195,7 +195,7 @@ fn bad_windows_are_refused() {
         ("plan --within 1h", "--capacity N"),
         (
             "merge --union -o new.tamis keys.tamis keys.tamis",
-            "check --tally keys",
+            "count keys",
         ),
         (
             "merge --union -o new.tamis day.tamis keys.tamis",

@@ -325,7 +325,7 @@ fn the_output_does_not_depend_on_threads_or_where_it_is_kept() {
     assert_eq!(one.out, dir.ok(&format!("{line} -j 4")).out);
     assert_eq!(one.out, dir.ok(&format!("{line} --filter seen.tamis")).out);
     // The duplicates are the others.
-    let others = dir.ok(&format!("{line} -d"));
+    let others = dir.ok(&format!("{line} -v"));
     let all = one.text().lines().count() + others.text().lines().count();
     assert_eq!(all, events.len());
 }
