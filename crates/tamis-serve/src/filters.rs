@@ -71,6 +71,8 @@ enum Source {
 /// A description of a filter, and the time it took.
 struct Told {
     value: Value,
+    /// How often the file had been replaced when it was read, or before.
+    times_replaced: u64,
     at: Instant,
     took: Duration,
 }
@@ -221,6 +223,8 @@ impl Served {
     /// it may be what was told a little earlier. Strangers don't learn which servers of Redis there
     /// are, and how they are set up.
     pub(crate) async fn about(&self, is_known: bool) -> Result<Value, Problem> {
+        // Before the content: what is told with this number is that file, or a later one.
+        let times_replaced = self.times_replaced();
         let mut about = self.content().await?;
         about["name"] = json!(self.name);
         match (&self.source, &mut about) {
@@ -235,7 +239,7 @@ impl Served {
         about["fault"] = json!(self.fault());
         if let Some(filter) = self.file() {
             about["loaded_at"] = json!(seconds(filter.version().loaded_at));
-            about["times_replaced"] = json!(filter.times_replaced());
+            about["times_replaced"] = json!(times_replaced);
         }
         if let Some(saving) = self.saving() {
             about["unsaved_keys"] = json!(saving.unsaved_keys);
@@ -249,7 +253,9 @@ impl Served {
     /// What is in it. Whoever asks while it is being read waits, and reads nothing again.
     async fn content(&self) -> Result<Value, Problem> {
         let mut told = self.about.lock().await;
+        let times_replaced = self.times_replaced();
         if let Some(told) = &*told
+            && told.times_replaced == times_replaced
             && told.at.elapsed() < told.took * 10
         {
             return Ok(told.value.clone());
@@ -261,6 +267,7 @@ impl Served {
         };
         *told = Some(Told {
             value: value.clone(),
+            times_replaced,
             at: Instant::now(),
             took: start.elapsed(),
         });
