@@ -110,9 +110,7 @@ impl Built {
         match self {
             Self::Xorf(filter) => keys.iter().filter(|key| filter.contains(key)).count(),
             Self::Tamis(filter) => match &**filter {
-                AnyFilter::Fuse(filter) => {
-                    hashes().filter(|&hash| filter.contains(hash)).count()
-                }
+                AnyFilter::Fuse(filter) => hashes().filter(|&hash| filter.contains(hash)).count(),
                 filter => hashes().filter(|&hash| filter.contains(hash)).count(),
             },
         }

@@ -9,7 +9,10 @@ use crate::report::{Row, Suite, machine};
 use crate::{Args, number};
 use std::time::Duration;
 use tamis::internals::raw::BlockedShape;
-use tamis::{Blocked, Error, Hash, Hasher, Kind, Moment, Plan, Window, window::{Span, WindowOptions}};
+use tamis::{
+    Blocked, Error, Hash, Hasher, Kind, Moment, Plan, Window,
+    window::{Span, WindowOptions},
+};
 
 /// Keys that are made, then timed, at a time.
 const CHUNK: u64 = 1 << 14;

@@ -6,7 +6,10 @@ use rusqlite::Result;
 use rusqlite::functions::Context;
 use rusqlite::types::ValueRef;
 use std::sync::Arc;
-use tamis::{AnyFilter, Hash, Moment, body::{Body, Map}};
+use tamis::{
+    AnyFilter, Hash, Moment,
+    body::{Body, Map},
+};
 use tamis_report::about::{About, to_json};
 
 /// A filter that was opened for this statement, and its key file.

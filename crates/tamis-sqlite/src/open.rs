@@ -7,7 +7,10 @@ use rusqlite::types::ValueRef;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use tamis::{AnyFilter, Hash, Hasher, Open, SecretKey, body::{Body, Map}};
+use tamis::{
+    AnyFilter, Hash, Hasher, Open, SecretKey,
+    body::{Body, Map},
+};
 
 /// A file's name.
 pub(crate) fn path<'a>(value: ValueRef<'a>, what: &str) -> Result<&'a Path> {

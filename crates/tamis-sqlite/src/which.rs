@@ -110,7 +110,9 @@ pub(crate) struct Answers<'vtab> {
 /// What `tamis grep --candidates` answers.
 fn ask(arguments: &[OsString]) -> Result<Vec<[String; 2]>> {
     let mut command = Command::new("tamis");
-    command.args(["grep", "--candidates", "--json"]).stdin(Stdio::null());
+    command
+        .args(["grep", "--candidates", "--json"])
+        .stdin(Stdio::null());
     if let [_, _, spec] = arguments {
         command.arg("--key").arg(spec);
     }

@@ -3,7 +3,10 @@
 use crate::memory::{given, reply, reply_error};
 use std::cell::Cell;
 use std::time::Duration;
-use tamis::{Error, Hasher, KeyRule, Kind, Plan, SecretKey, window::{Renewal, Span, WindowOptions}};
+use tamis::{
+    Error, Hasher, KeyRule, Kind, Plan, SecretKey,
+    window::{Renewal, Span, WindowOptions},
+};
 
 /// A number that was not given is NaN.
 #[derive(Clone, Copy)]
