@@ -119,7 +119,7 @@ def test_a_window_costs_what_the_command_says(page):
         page.type("#number-generations", generations)
         page.settles("calculator")
         # However long the window is.
-        for span in ["--within", "1m"], ["--quiet", "52w"]:
+        for span in ["--within", "1m"], ["--renew", "--within", "52w"]:
             (told,) = json.loads(tamis("plan", "--json", "--capacity", keys, "-p", rate, *span, "--generations", generations))
             row = rows(page)[0]
             assert row["kind"] == "window" and [row["kind"] for row in rows(page)][1:] == ["blocked"]
