@@ -124,13 +124,13 @@ impl Peer for sbbf_rs_safe::Filter {
 
     fn insert(&mut self, keys: &Keys) {
         for key in &keys.short {
-            self.insert(*key);
+            self.insert_hash(*key);
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let keys = keys.short.iter();
-        keys.filter(|key| self.contains(**key)).count()
+        keys.filter(|key| self.contains_hash(**key)).count()
     }
 }
 
@@ -141,13 +141,13 @@ impl Peer for fastbloom::BloomFilter {
 
     fn insert(&mut self, keys: &Keys) {
         for key in &keys.short {
-            self.insert(*key);
+            self.insert_hash(*key);
         }
     }
 
     fn count(&mut self, keys: &Keys) -> usize {
         let keys = keys.short.iter();
-        keys.filter(|key| self.contains(**key)).count()
+        keys.filter(|key| self.contains_hash(**key)).count()
     }
 }
 
