@@ -22,7 +22,7 @@ def bloom(*arguments, keys=(), gzip=False):
 @pytest.mark.parametrize("gzip", [False, True])
 def test_files_cross(ours, tmp_path, gzip):
     theirs = tmp_path / "theirs.bloom"
-    bloom("create", "--capacity", "1000", "-p", "0.01", theirs, gzip=gzip)
+    bloom("create", "-n", "1000", "-p", "0.01", theirs, gzip=gzip)
     bloom("insert", theirs, keys=KEYS, gzip=gzip)
     filter = tamis.open_foreign(theirs, keys="utf8")
     assert all(filter.contains_many(KEYS))
@@ -53,7 +53,7 @@ def test_each_goes_on_with_the_others_file(ours, tmp_path):
 
 def test_the_data_behind_a_filter_stays(tmp_path):
     path = tmp_path / "data.bloom"
-    bloom("create", "--capacity", "100", "-p", "0.01", path)
+    bloom("create", "-n", "100", "-p", "0.01", path)
     bloom("set-data", path, keys=[b"from a feed"])
     filter = tamis.open_foreign(path, keys="utf8")
     filter.add("key")
