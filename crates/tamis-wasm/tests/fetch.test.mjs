@@ -113,9 +113,13 @@ test(`what is no filter is an error (${build})`, async () => {
   for (let turn = 0; turn < 5; turn++) {
     for (const [path, error] of Object.entries(errors)) await assert.rejects(Filter.fetch(address(path)), error, path);
   }
-  gc();
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.ok(process.memoryUsage().external - before < 2 ** 24, "nothing is allocated because a header says so");
+  // Streams that were given up let go of their bytes in later turns.
+  const more = () => process.memoryUsage().external - before;
+  for (let turn = 0; turn < 100 && more() >= 2 ** 24; turn++) {
+    gc();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(more() < 2 ** 24, "nothing is allocated because a header says so");
   await assert.rejects(Filter.fetch(address("/whole"), { maxBytes: 1000 }), /expected at most 1000 bytes \(maxBytes\), got \d+/);
   await assert.rejects(Filter.fetch("http://127.0.0.1:1/"), TypeError);
   await assert.rejects(Filter.fetch("http://127.0.0.1:1/"), /^TypeError: fetching http:\/\/127\.0\.0\.1:1\/: ./);
