@@ -41,10 +41,6 @@ pub(crate) struct TlsOptions {
 }
 
 #[derive(Clone)]
-#[cfg_attr(
-    not(feature = "tls"),
-    expect(dead_code, reason = "only TLS reads them")
-)]
 pub(crate) struct Identity {
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
