@@ -42,6 +42,16 @@ without_warning() { # without_warning COMMAND...
     said=$("$@" 2>&1) && [ -z "$said" ] || { echo "$said"; return 1; }
 }
 
+# Files that readers in every language must refuse. The library's own tests write them, once a run, for whoever comes first.
+corrupt_files() {
+    (
+        flock 9
+        [ -e "$run/corrupt" ] ||
+            { rm -rf "$TAMIS_CORRUPT_FILES" && linted cargo test --quiet $everything --test files corrupt && : >"$run/corrupt"; }
+    ) 9>"$run/corrupt.lock"
+}
+export TAMIS_CORRUPT_FILES=$PWD/target/corrupt
+
 # The Python package as users get it: a wheel, in an environment that has no Rust. It is put around the extension
 # that the workspace has compiled: maturin would compile all that it depends on once more, with fewer features.
 python_package() {

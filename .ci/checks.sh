@@ -11,9 +11,8 @@ with_servers="live redis serve"
 
 rust_tests() {
     local others
-    # Files that readers in every language must refuse: the library's own tests write them.
-    rm -rf "$TAMIS_CORRUPT_FILES"
-    others=$(test_programs_without $with_servers) && cargo_test --lib --bins $others &&
+    # They must not be written while those who came first read them.
+    others=$(test_programs_without $with_servers) && (unset TAMIS_CORRUPT_FILES && cargo_test --lib --bins $others) &&
         linted cargo test --quiet $everything --doc --no-fail-fast
 }
 
@@ -46,7 +45,7 @@ cargo_test() { # cargo_test PROGRAMS...
 }
 
 python_tests() {
-    PATH=$PWD/target/no-rust:$PATH pytest target/venv/bin/python crates/tamis-python/tests -m "not heavy and not module" \
+    corrupt_files && PATH=$PWD/target/no-rust:$PATH pytest target/venv/bin/python crates/tamis-python/tests -m "not heavy and not module" \
         --ignore crates/tamis-python/tests/pybloomfilter --ignore crates/tamis-python/tests/scale
 }
 
@@ -184,19 +183,19 @@ java_guide() {
 
 # The page of `tamis serve` and of static files, in Debian's chromium. Its library is compiled anew, and answers alike.
 page() {
-    wasm_target && browser && need curl curl && environment venv-all && npm_packages && TAMIS_PAGE_WASM_AGAIN=1 crates/tamis-serve/page-wasm --check &&
+    corrupt_files && wasm_target && browser && need curl curl && environment venv-all && npm_packages && TAMIS_PAGE_WASM_AGAIN=1 crates/tamis-serve/page-wasm --check &&
         TAMIS_PAGE_WASM_AGAIN=1 pytest target/venv-all/bin/python crates/tamis-cli/tests/page
 }
 
 # C and C++ programs with libtamis, by gcc and clang, under their sanitizers. tamis.h is what cbindgen makes of the sources.
 c_library() {
-    need clang clang && need pkg-config pkgconf && tool cbindgen 0.29.4 && crates/tamis-capi/tests/header &&
+    corrupt_files && need clang clang && need pkg-config pkgconf && tool cbindgen 0.29.4 && crates/tamis-capi/tests/header &&
         pytest target/venv/bin/python crates/tamis-capi/tests
 }
 
 # The extension in Debian's SQLite and in the newest.
 sqlite_tests() {
-    need sqlite3 sqlite3 && wheel_into venv-all && sqlite_extension && pytest target/venv-all/bin/python crates/tamis-sqlite/tests
+    corrupt_files && need sqlite3 sqlite3 && wheel_into venv-all && sqlite_extension && pytest target/venv-all/bin/python crates/tamis-sqlite/tests
 }
 
 # The npm package in Node.js, with and without SIMD, and its types; in Chromium, with the example of a million domains; in
@@ -204,7 +203,7 @@ sqlite_tests() {
 javascript() {
     local programs=$PWD/target/npm/node_modules
     # In its folder: its flags are in a file there.
-    npm_packages && wasm_target && (cd crates/tamis-wasm && cargo fmt -- --check &&
+    corrupt_files && npm_packages && wasm_target && (cd crates/tamis-wasm && cargo fmt -- --check &&
         cargo clippy --quiet --features page --target wasm32-unknown-unknown -- -D warnings) &&
         TAMIS_TSC=$programs/.bin/tsc TAMIS_ESBUILD=$programs/.bin/esbuild crates/tamis-wasm/tests/run &&
         browser && (cd "$programs/deno" && node install.cjs) && (cd "$programs/bun" && node install.js) &&
@@ -214,7 +213,7 @@ javascript() {
 
 # The pure Java library, and the same files as the command's.
 java_library() {
-    jdk && pytest target/venv/bin/python java/tests
+    corrupt_files && jdk && pytest target/venv/bin/python java/tests
 }
 
 # A Guard before SQLite, and a mail block list. They link the system's SQLite.

@@ -55,7 +55,7 @@ def main():
             count += 1
             known = flags(sys.argv[1], command)
             if known is None:
-                problems.append(f"{file}: there is no command tamis {command}")
+                problems.append(f"{file}: names `tamis {command}`, which the program doesn't have")
             else:
                 problems += [f"{file}: tamis {command} has no {flag}" for flag in given if flag not in known]
     if not count:

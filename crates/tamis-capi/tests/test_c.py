@@ -107,7 +107,7 @@ def test_corrupt_files_are_refused(compiled, tmp_path):
     folder = os.environ.get("TAMIS_CORRUPT_FILES")
     if not folder:
         folder = tmp_path
-        run("cargo", "test", "--quiet", "--locked", "-p", "tamis", "--test", "corrupt", cwd=ROOT,
+        run("cargo", "test", "--quiet", "--locked", "-p", "tamis", "--test", "files", "corrupt", cwd=ROOT,
             env={**os.environ, "TAMIS_CORRUPT_FILES": str(folder)})
     files = sorted(pathlib.Path(folder).glob("*.tamis"))
     assert len(files) > 100

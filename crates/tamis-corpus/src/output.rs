@@ -30,7 +30,7 @@ impl fmt::Display for OutputError {
     }
 }
 
-// The cause is part of the message, so it is no source that would be printed once more.
+// The message names the cause already; as a `source`, it would be printed twice.
 impl std::error::Error for OutputError {}
 
 /// The folder, inside of that of the outputs, of a run that is not finished.

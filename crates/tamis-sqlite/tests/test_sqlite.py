@@ -69,7 +69,7 @@ def test_corrupt_files_are_refused(db, tmp_path):
     folder = os.environ.get("TAMIS_CORRUPT_FILES")
     if not folder:
         folder = tmp_path
-        subprocess.run(["cargo", "test", "--quiet", "--locked", "-p", "tamis", "--test", "corrupt"], cwd=ROOT, check=True,
+        subprocess.run(["cargo", "test", "--quiet", "--locked", "-p", "tamis", "--test", "files", "corrupt"], cwd=ROOT, check=True,
                        capture_output=True, env={**os.environ, "TAMIS_CORRUPT_FILES": str(folder)})
     files = sorted(pathlib.Path(folder).glob("*.tamis"))
     assert len(files) > 100

@@ -298,14 +298,7 @@ fn into_folder(
             inputs.sources.len()
         );
     }
-    report::finish(
-        args,
-        settings,
-        inputs,
-        &kept.seen,
-        units_before,
-        &outcome.summary,
-    )?;
+    report::finish(args, settings, inputs, &kept.seen, units_before, &outcome)?;
     end(outcome, signal)
 }
 
@@ -354,7 +347,7 @@ fn into_stream(args: &Args, settings: &Settings, inputs: &Inputs, mut kept: Kept
     if outcome.result.is_ok() && !args.dry_run {
         kept.save()?;
     }
-    report::finish(args, settings, inputs, &kept.seen, before, &outcome.summary)?;
+    report::finish(args, settings, inputs, &kept.seen, before, &outcome)?;
     end(outcome, signal)
 }
 

@@ -25,6 +25,17 @@ fn odd_lines_are_kept_and_named() {
 }
 
 #[test]
+fn a_missing_input_is_named_and_nothing_summed_up() {
+    let dir = Sandbox::new();
+    for line in ["clean gone", "clean --dry-run gone", "clean gone -o out"] {
+        let ran = dir.run(line);
+        assert_eq!((ran.code, ran.text()), (2, ""), "{line}");
+        assert!(ran.err.contains("gone"), "{line}: {}", ran.err);
+        assert!(!ran.err.contains("0 records"), "{line}: {}", ran.err);
+    }
+}
+
+#[test]
 fn many_odd_lines_are_counted() {
     let dir = Sandbox::new();
     dir.write("a.jsonl", "no record\n".repeat(100));

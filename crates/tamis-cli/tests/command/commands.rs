@@ -795,6 +795,7 @@ fn messages_say_what_to_do() {
     let dir = Sandbox::new();
     dir.write("nothing", "");
     dir.write("in", "x\n");
+    dir.ok("create ours.tamis --capacity 10");
     for (line, expected) in [
         ("plan --capacity 10 -p 1e-300", "got 1e-300"),
         (
@@ -820,6 +821,10 @@ fn messages_say_what_to_do() {
         (
             "build redis://:secret@127.0.0.1:1/0/f in",
             "this command makes a file, not a filter in Redis",
+        ),
+        (
+            "copy ours.tamis redis://:secret@127.0.0.1:1/0/f",
+            "no connection to 127.0.0.1:1",
         ),
         (
             "create redis://127.0.0.1:1/0/f --capacity 10 --kind bloom",

@@ -32,7 +32,7 @@ def corrupt(tmp_path_factory):
     if there := os.environ.get("TAMIS_CORRUPT_FILES"):
         return there
     folder = tmp_path_factory.mktemp("corrupt")
-    subprocess.run(["cargo", "test", "--quiet", "-p", "tamis", "--test", "corrupt"], cwd=ROOT, env={**os.environ, "TAMIS_CORRUPT_FILES": str(folder)}, check=True, capture_output=True)  # fmt: skip
+    subprocess.run(["cargo", "test", "--quiet", "-p", "tamis", "--test", "files", "corrupt"], cwd=ROOT, env={**os.environ, "TAMIS_CORRUPT_FILES": str(folder)}, check=True, capture_output=True)  # fmt: skip
     return folder
 
 

@@ -6,7 +6,7 @@
 //! | one column, one pointer | the value's bytes: the same key as a line that holds just this value |
 //! | several | each value behind its length, so that `ab,c` and `a,bc` differ |
 //!
-//! A record that has no such key (a row too short, a line that is no JSON or has none of the pointers) is its own
+//! A record that has no such key (a row too short, a line that isn't JSON or has none of the pointers) is its own
 //! key, marked so that it equals no other key, and is counted: nothing is dropped because it was malformed.
 //!
 //! Values may be given in hexadecimal. One that is not is an error: taken as it stands, it would be another key.

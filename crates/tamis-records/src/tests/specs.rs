@@ -187,16 +187,16 @@ fn records_without_the_key_have_none() {
 #[test]
 fn what_makes_no_sense_is_told() {
     for (spec, says) in [
-        ("words", "expected line, word"),
-        ("csv", "expected line, word"),
+        ("words", "expected word, trigram, line"),
+        ("csv", "expected word, trigram, line"),
         ("csv:", "name is empty"),
         ("csv:0", "numbered from 1"),
         ("jsonl:id", "starts with '/'"),
         ("prefix:word", "prefix:N:SPEC"),
         ("prefix:0:word", "prefix:N:SPEC"),
-        ("prefix:3", "expected line, word"),
+        ("prefix:3", "expected word, trigram, line"),
         ("prefix:3:csv:a,b", "single column"),
-        ("prefix:3:prefix:2:line", "expected line, word"),
+        ("prefix:3:prefix:2:line", "expected word, trigram, line"),
         ("prefix:3:trigram", "no prefixes"),
     ] {
         let error = spec.parse::<KeySpec>().unwrap_err();

@@ -66,7 +66,7 @@ impl Inputs {
             bail!("{}: {why}", path.display());
         }
         let outputs = folder.and_then(|folder| folder.canonicalize().ok());
-        // Where outputs are inside of a folder of inputs, they are no inputs.
+        // Outputs that lie inside a folder of inputs are not read as inputs.
         let inner = outputs.filter(|outputs| {
             let root = root.canonicalize();
             root.is_ok_and(|root| root.is_dir() && *outputs != root && outputs.starts_with(root))

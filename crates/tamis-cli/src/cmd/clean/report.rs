@@ -6,6 +6,7 @@ use crate::{human, output};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use tamis_corpus::engine::Outcome;
 use tamis_corpus::near::Bands;
 use tamis_corpus::rule::TextUnit;
 use tamis_corpus::seen::Seen;
@@ -18,13 +19,18 @@ pub(super) fn finish(
     inputs: &Inputs,
     seen: &Seen,
     wrong_before: f64,
-    summary: &Summary,
+    outcome: &Outcome,
 ) -> Result<()> {
+    let summary = &outcome.summary;
     let wrong = expected_wrong(settings, seen, wrong_before, summary);
     if let Some(path) = &args.report {
         let report = as_json(settings, inputs, seen, wrong, summary);
         std::fs::write(path, format!("{report:#}\n"))
             .with_context(|| format!("writing {}", path.display()))?;
+    }
+    // A run that failed in its first input has nothing to sum up.
+    if outcome.result.is_err() && summary.total().records == 0 {
+        return Ok(());
     }
     if args.dry_run {
         output::print(&as_text(settings, inputs, summary))?;

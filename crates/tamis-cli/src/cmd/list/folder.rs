@@ -58,6 +58,9 @@ pub(super) fn list(folder: &Path, as_json: bool, key: &KeyFile) -> Result<Exit> 
         output::print(&format!("{:#}\n", json!({ "files": files })))?;
     } else {
         output::print(&table(&listed))?;
+        if listed.is_empty() {
+            say!("tamis: {}: no filters or indexes in it", folder.display());
+        }
     }
     let mut is_whole = true;
     for (path, _, found) in &listed {
