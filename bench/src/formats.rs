@@ -239,7 +239,7 @@ fn dcso(work: &Work, bench: &Path) -> Result<Row, String> {
         let mut outputs = Vec::new();
         let mut times = Vec::new();
         for (program, arguments) in [
-            (&*tamis, &["check", "--key-type", "utf8"][..]),
+            (&*tamis, &["check", "--format", "keys=utf8"][..]),
             (Path::new("bloom"), &["check"]),
         ] {
             let out = work.path("out");

@@ -59,7 +59,7 @@ impl Bitmap {
     ) -> Result<(Self, Encoding)> {
         foreign::check_rule(input)?;
         let shape = args.bitmap_shape()?;
-        let encoding = Encoding::of(Format::Bitmap, shape.keys(), args.keys)?;
+        let encoding = Encoding::of(Format::Bitmap, shape.keys(), args.keys())?;
         let shape = shape.of_keys(encoding.0);
         let bits = match place {
             Place::File(path) => {

@@ -306,7 +306,7 @@ impl KeyFile {
                 NotFound { .. } | Corrupt { .. } if is_redisson(at, &options) => {
                     anyhow!(
                         "{at}: this is a redisson filter\n\
-                     hint: check, add and info open it with --format redisson; --key-type kryo5 is \
+                     hint: check, add and info open it with --format redisson,keys=HOW; kryo5 is \
                      redisson's default codec, utf8 its StringCodec"
                     )
                 }

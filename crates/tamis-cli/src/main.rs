@@ -66,7 +66,7 @@ Examples:
   tamis check -v seen.tamis candidates.txt  print the keys that certainly are not
   tamis index logs.index logs/              which words are in which file
   tamis grep 8f14e45fceea167a logs.index    find one, opening only files that may have it
-  tamis check --key-type upper known.bloom sha1.txt    ask another system's filter";
+  tamis check --format keys=upper known.bloom sha1.txt    ask another system's filter";
 
 /// What this build was made without: its commands, and what else.
 fn lacking() -> Vec<&'static str> {

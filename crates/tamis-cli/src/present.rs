@@ -29,9 +29,6 @@ pub(crate) enum Written {
     /// A Parquet file with filters.
     #[cfg(feature = "parquet")]
     Parquet,
-    /// The page of `tamis compare`.
-    #[cfg(feature = "compare")]
-    Page,
     /// The report of a run.
     Report,
 }
@@ -46,8 +43,7 @@ pub(crate) enum Found {
     Known(FileKind),
     /// What holds filters among much else.
     Data(&'static str),
-    /// What `tamis compare` or a run made.
-    Page,
+    /// What a run made.
     Report,
     Text,
     Unknown,
@@ -57,7 +53,7 @@ pub(crate) enum Found {
 pub(crate) const FILTER: &[u8] = b"TAMIS\r\n\x1a";
 /// A database of Redis, which may hold filters among much else.
 const RDB: &[u8] = b"REDIS";
-/// Enough for the title of a page.
+/// Enough for the first field of a report.
 const HEAD: u64 = 4096;
 
 /// Checks that a result can have this name, before the work that makes it and before it is placed.
@@ -142,8 +138,6 @@ impl Written {
             Self::Records => "an output of records",
             #[cfg(feature = "parquet")]
             Self::Parquet => "a Parquet file",
-            #[cfg(feature = "compare")]
-            Self::Page => "a page of `tamis compare`",
             Self::Report => "an earlier report",
         }
     }
@@ -184,7 +178,6 @@ impl Found {
         Some(match kind {
             Some(kind) => Self::Known(kind),
             None if head.starts_with(RDB) => Self::Data("a database of Redis"),
-            None if has(&head, b"<title>tamis compare") => Self::Page,
             None if formats::is_text(&head) => Self::Text,
             None => Self::Unknown,
         })
@@ -196,7 +189,7 @@ impl Found {
             (Written::Filter, Self::Filter | Self::Index) => true,
             (Written::Foreign(_), Self::Filter | Self::Index | Self::Foreign(_)) => true,
             (Written::Bits, Self::Foreign(_) | Self::Unknown) => true,
-            (Written::Records, Self::Text | Self::Unknown | Self::Report | Self::Page) => true,
+            (Written::Records, Self::Text | Self::Unknown | Self::Report) => true,
             (Written::Records, Self::Known(kind)) => match kind.class {
                 // What looks so may be short records that end with NUL.
                 FileClass::Utf16 | FileClass::Utf32 => true,
@@ -205,8 +198,6 @@ impl Found {
             },
             #[cfg(feature = "parquet")]
             (Written::Parquet, Self::Known(kind)) => kind.class == FileClass::Parquet,
-            #[cfg(feature = "compare")]
-            (Written::Page, Self::Page) => true,
             (Written::Report, Self::Report) => true,
             _ => false,
         }
@@ -221,7 +212,6 @@ impl Found {
             Self::Foreign(format) => format!("a {format} filter ({size})"),
             Self::Known(kind) => format!("{} ({size})", kind.name.trim_end_matches(" inside")),
             Self::Data(name) => format!("{name} ({size})"),
-            Self::Page => format!("a page of `tamis compare` ({size})"),
             Self::Report | Self::Text => format!("text ({size})"),
             Self::Unknown => format!("data of no known format ({size})"),
         }

@@ -42,14 +42,14 @@ impl ForeignArgs {
     /// tells which it is, so it must be said.
     pub(crate) fn codec(&self, input: &Run) -> Result<Encoding> {
         foreign::check_rule(input)?;
-        if self.keys.is_none() {
+        if self.keys().is_none() {
             bail!(
                 "a redisson filter does not say which codec turned its keys into bytes\n\
-                 hint: use --key-type utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
+                 hint: use --format redisson,keys=utf8 for StringCodec, kryo5 for text of the default, Kryo5Codec, \
                  json for JsonJacksonCodec"
             );
         }
-        Encoding::of(Format::Redisson, Format::Redisson.keys(), self.keys)
+        Encoding::of(Format::Redisson, Format::Redisson.keys(), self.keys())
     }
 }
 
@@ -141,7 +141,8 @@ impl Live {
             ),
             (
                 "keys are",
-                "the codec's bytes: the server does not say which (--key-type)".into(),
+                "the codec's bytes: the server does not say which (--format redisson,keys=HOW)"
+                    .into(),
             ),
             (
                 "capacity",

@@ -143,7 +143,7 @@ fn key_names(filter: &Foreign<'_>) -> String {
         choices => {
             let names: Vec<&str> = choices.iter().copied().map(Keys::name).collect();
             format!(
-                "one of {}: the file does not say which (--key-type)",
+                "one of {}: the file does not say which (--format keys=HOW)",
                 names.join(", ")
             )
         }

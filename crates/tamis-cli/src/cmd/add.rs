@@ -32,7 +32,7 @@ Examples:
   crawl | tamis add --new redis://10.0.0.7/seen | fetch
   tamis add -k csv:customer,date seen.tamis orders.csv
   tamis add -k jsonl:/id --time jsonl:/ts seen.tamis events.jsonl   a window, by the events' times
-  tamis add --format guava --key-type utf8 users.bin users.txt      another system's filter")]
+  tamis add --format guava,keys=utf8 users.bin users.txt      another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,

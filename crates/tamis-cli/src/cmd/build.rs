@@ -2,7 +2,7 @@ use crate::apart::{Apart, Role};
 use crate::bar::Bar;
 use crate::cmd::create::HashArgs;
 use crate::foreign::make::{self, Distinct};
-use crate::foreign::{self, Encoding};
+use crate::foreign::{self, Encoding, FormatArg};
 use crate::location::{file_bytes, save};
 use crate::present::{self, Written};
 use crate::stream::{Halt, InputArgs, Pass, Report, Run};
@@ -29,7 +29,7 @@ Examples:
   tamis build --allow customers.txt blocked.tamis blocked.txt
                                                    never wrong about a key on either list
   tamis build --memory 1GB rows.tamis rows.csv -k csv:id
-  tamis build --format guava --key-type utf8 users.txt -o users.bin
+  tamis build --format guava,keys=utf8 users.txt -o users.bin
                                                    another system's filter")]
 pub(crate) struct Args {
     /// The file to create; with -o, another file of keys
@@ -91,15 +91,12 @@ pub(crate) struct Args {
     ///
     /// One of bip37, bits-and-blooms, bloom-filters, dcso, guava, parquet,
     /// poppy, pybloomfilter, redisbloom, redisbloom-cuckoo, spark. Its keys are
-    /// held in memory while it is built.
-    #[arg(long, value_name = "FORMAT", conflicts_with_all = [
+    /// held in memory while it is built. keys=HOW is how they become bytes:
+    /// utf8, utf16, int32, int64, uint64, float32, float64, python-number, upper, lower.
+    #[arg(long, value_name = "FORMAT[,keys=HOW]", value_parser = FormatArg::parse_new, conflicts_with_all = [
         "smallest", "allow", "memory", "temp_dir", "keyed", "key_file",
     ])]
-    format: Option<Format>,
-
-    /// How its keys become bytes: utf8, utf16, int32, int64, uint64, float32, float64, python-number, upper, lower
-    #[arg(long = "key-type", value_name = "HOW", requires = "format")]
-    keys: Option<Keys>,
+    format: Option<FormatArg>,
 
     #[command(flatten)]
     hash: HashArgs,
@@ -124,14 +121,24 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     let mut input = args.input.find(&mut apart)?;
     input.hides_bar = args.quiet;
     args.check(&path)?;
-    match args.format {
-        Some(format) => build_foreign(format, &path, &args, &input),
-        None => build(&path, &args, &input),
+    match &args.format {
+        Some(FormatArg {
+            format: Some(format),
+            keys,
+            ..
+        }) => build_foreign(*format, *keys, &path, &args, &input),
+        _ => build(&path, &args, &input),
     }
 }
 
 /// Builds a filter of another system.
-fn build_foreign(format: Format, path: &Path, args: &Args, input: &Run) -> Result<Exit> {
+fn build_foreign(
+    format: Format,
+    keys: Option<Keys>,
+    path: &Path,
+    args: &Args,
+    input: &Run,
+) -> Result<Exit> {
     if format == Format::RedisCuckoo && args.rate.is_some() {
         bail!(
             "-p can't be set for {format}: its fingerprints always have 8 bits, which fixes the rate"
@@ -141,7 +148,7 @@ fn build_foreign(format: Format, path: &Path, args: &Args, input: &Run) -> Resul
     let seed = args.hash.seed();
     // Says what can't be made before any key is read.
     make::create(format, 1, rate, seed)?;
-    let encoding = Encoding::of(format, format.keys(), args.keys)?;
+    let encoding = Encoding::of(format, format.keys(), keys)?;
     foreign::check_rule(input)?;
     let (keys, report) = Distinct::read(input, &encoding)?;
     let records = report.records;

@@ -30,7 +30,7 @@ Examples:
   tamis check --tally logins.tamis names.txt  how often each was added
   tamis check --hex digests.tamis hex.txt     binary keys, written in hexadecimal
   tamis check -k csv:id --time csv:at day.tamis events.csv    a window, each event at its own time
-  tamis check --key-type upper hashlookup-full.bloom sha1.txt    another system's filter")]
+  tamis check --format keys=upper hashlookup-full.bloom sha1.txt    another system's filter")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     filter: Place,

@@ -5,13 +5,10 @@ use crate::compare::keys::{self, Collected};
 use crate::compare::measure::{self, Folder, Lab};
 use crate::compare::report::{Comparison, Refusal};
 use crate::compare::step::{self, What};
-use crate::compare::{html, table};
-use crate::output::Sink;
-use crate::present::Written;
+use crate::compare::{pictures, table};
 use crate::stream::{self, InputArgs};
 use crate::{Exit, human, output};
-use anyhow::{Context, Result, bail};
-use std::io::Write;
+use anyhow::{Result, bail};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -45,7 +42,7 @@ Examples:
   tamis compare urls.txt
   tamis compare --absent today.txt blocked.txt -p 0.001
   tamis compare -k csv:id orders.csv --need delete
-  tamis compare urls.txt.gz --html compare.html")]
+  tamis compare urls.txt.gz --keep compared    and the pictures in compared/")]
 pub(crate) struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -84,15 +81,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write a page with charts
-    #[arg(long, value_name = "OUT")]
-    html: Option<PathBuf>,
-
-    /// Replace OUT if it exists
-    #[arg(long, requires = "html")]
-    force: bool,
-
-    /// Keep the keys and everything built in this new folder, and print the commands that ran
+    /// Keep keys, everything built and pictures in this new folder, and print the commands that ran
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -110,23 +99,15 @@ pub(crate) struct StepArgs {
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut apart = Apart::default();
-    if let Some(page) = &args.html {
-        apart.note_output(Some(page))?;
-    }
     for file in &args.absent {
         apart.check_input(file)?;
     }
     let input = args.input.find(&mut apart)?;
     let absent = (!args.absent.is_empty()).then(|| input.with_files(args.absent.clone()));
-    let mut inputs = input.files.clone();
-    inputs.extend(args.absent.iter().cloned());
-    if inputs.iter().filter(|path| *path == Path::new("-")).count() > 1 {
+    let inputs = input.files.iter().chain(&args.absent);
+    if inputs.filter(|path| *path == Path::new("-")).count() > 1 {
         bail!("FILE and --absent can't both be standard input");
     }
-    let mut page = match &args.html {
-        Some(path) => Some(Sink::open(Some(path), args.force, Written::Page)?),
-        None => None,
-    };
     // First of all, so that no signal finds a folder that nobody removes.
     let stop = Arc::new(AtomicBool::new(false));
     let signal = stream::stop_on_signals(&stop)?;
@@ -167,13 +148,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     } else {
         table::text(&comparison, &advice)
     })?;
-    if let Some(page) = &mut page {
-        page.write_all(html::page(&comparison, &advice, &inputs).as_bytes())
-            .and_then(|()| page.flush())
-            .context("writing the page")?;
-        page.finish(true)?;
-    }
-    if args.keep.is_some() {
+    if let Some(folder) = &args.keep {
+        pictures::draw(&comparison, folder)?;
         for command in comparison.rows.iter().flat_map(|row| &row.commands) {
             say!("{command}");
         }

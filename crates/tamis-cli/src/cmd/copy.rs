@@ -40,7 +40,7 @@ Examples:
   tamis copy online.tamis list.tamis --as blocked   without counters, for distribution
   tamis copy hashlookup.bloom.gz hashlookup.bloom   another system's, unpacked
   tamis copy seen.tamis - --as base64 > seen.txt    as text, and back: tamis copy seen.txt seen.tamis
-  tamis copy --name seen dump.rdb seen.dump --as dump")]
+  tamis copy --format name=seen dump.rdb seen.dump --as dump")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME
     from: Place,

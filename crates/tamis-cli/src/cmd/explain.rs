@@ -25,7 +25,7 @@ Examples:
   echo apple | tamis add toy.tamis
   tamis explain toy.tamis apple pear
   tamis explain --json seen.tamis https://example.org/
-  tamis explain guava.bloom --key-type utf8 apple         another system's filter
+  tamis explain guava.bloom --format keys=utf8 apple         another system's filter
   tamis explain pairs.tamis ada,2026-11-15                a key of two values, as a row of CSV")]
 pub(crate) struct Args {
     /// The filter: a file, or redis://HOST:PORT/DB/NAME

@@ -167,10 +167,10 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         open: args.key.open()?,
         foreign: ForeignOptions {
             format: args.foreign.format(),
-            keys: args.foreign.keys,
+            keys: args.foreign.keys(),
             hash: args.foreign.file_hash(),
-            name: args.foreign.name,
-            most_unpacked: args.foreign.max_unpacked,
+            name: args.foreign.name().map(str::to_owned),
+            most_unpacked: args.foreign.most_unpacked(),
         },
         redis,
     });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inputs --keys.rs--> files of keys --measure.rs--> a process for each contender (step.rs, work.rs) --> rows
-//! rows --advice.rs--> what to take;  table.rs, html.rs (charts by plot.rs) show both
+//! rows --advice.rs--> what to take;  table.rs and pictures.rs (by plot.rs) show both
 //! ```
 //!
 //! A process of its own is what makes memory measurable: the system counts it, and nothing else is in it.
@@ -11,11 +11,11 @@ pub(crate) mod advice;
 pub(crate) mod contender;
 mod exact;
 mod filters;
-pub(crate) mod html;
 mod key_file;
 pub(crate) mod keys;
 pub(crate) mod measure;
 mod one_hash;
+pub(crate) mod pictures;
 mod plot;
 mod redb;
 pub(crate) mod report;

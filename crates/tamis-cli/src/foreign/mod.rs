@@ -25,16 +25,21 @@ use tamis_records::batch::Token;
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Filters of other systems")]
 pub(crate) struct ForeignArgs {
-    /// The filter's format, if it can't be recognised: guava, dcso, spark, ...
+    /// What another system's filter doesn't say of itself: guava,keys=utf8, keys=upper, ...
     ///
-    /// One of abloom, bip37, bitmap (bits of SETBIT), bits-and-blooms, bloom-filters, bloomfilter, cassandra, dcso,
-    /// fastbloom, fastbloom-rs, fastfilter, guava, leveldb, orc, parquet, poppy,
-    /// pybloom-live, pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo,
-    /// redisson (in Redis), rocksdb, spark, valkey-bloom. None of them hashes
-    /// with a secret: against keys that others choose, use a filter of Tamis
-    /// with --secret.
+    /// Its format, if it can't be recognised, is one of abloom, bip37, bitmap (bits of SETBIT), bits-and-blooms,
+    /// bloom-filters, bloomfilter, cassandra, dcso, fastbloom, fastbloom-rs, fastfilter, guava, leveldb, orc, parquet,
+    /// poppy, pybloom-live, pybloomfilter, pyprobables, rbloom, redisbloom, redisbloom-cuckoo, redisson (in Redis),
+    /// rocksdb, spark, valkey-bloom. None of them hashes with a secret: against keys that others choose, use a filter
+    /// of Tamis with --secret.
     ///
-    /// Behind it, with commas, what the filter does not say of itself:
+    /// keys=HOW is how its keys became bytes: utf8, utf16, int32, int64, uint64, float32, float64, upper, lower,
+    /// python-number (hash() of int, float and bool), python-pickle (pickle.dumps of str, protocol 4), rust-str (Hash
+    /// of str), kryo5 and json (Redisson's default codec, and its JsonJacksonCodec).
+    ///
+    /// unpacked=SIZE is the most that a gzipped filter may unpack to (256 MiB if not given). name=NAME is which filter
+    /// of the file: the column of Parquet or ORC, the key of an RDB file; it comes last, and may have commas.
+    ///
     /// pybloomfilter,hash=HASH by the version that made the file: murmur
     /// (pybloomfiltermmap3, and pybloomfiltermmap 0.3.15), murmur32 (0.3.12 to
     /// 0.3.14), sha512 (0.3.6 to 0.3.11), superfast (0.3.1 and 0.3.2), djb (up to
@@ -46,23 +51,6 @@ pub(crate) struct ForeignArgs {
     /// BitSet.toByteArray and C's arrays, not of SETBIT.
     #[arg(long = "format", value_name = "FORMAT[,PARAMETER=VALUE...]", value_parser = FormatArg::parse)]
     pub(crate) given: Option<FormatArg>,
-
-    /// How its keys became bytes: utf8, int64, python-number, ...
-    ///
-    /// One of utf8, utf16, int32, int64, uint64, float32, float64, upper, lower,
-    /// python-number (hash() of int, float and bool), python-pickle
-    /// (pickle.dumps of str, protocol 4), rust-str (Hash of str), kryo5 and json
-    /// (Redisson's default codec, and its JsonJacksonCodec).
-    #[arg(long = "key-type", value_name = "HOW")]
-    pub(crate) keys: Option<Keys>,
-
-    /// Which filter in the file: the column of Parquet or ORC, the key of an RDB file
-    #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
-
-    /// The most that a gzipped filter may unpack to, e.g. 2GB [default: 256 MiB]
-    #[arg(long, value_name = "SIZE", value_parser = crate::human::parse_size)]
-    pub(crate) max_unpacked: Option<u64>,
 }
 
 /// A filter of another system, from a file.
@@ -77,14 +65,29 @@ pub(crate) struct Opened {
 impl ForeignArgs {
     /// The format that is said.
     pub(crate) fn format(&self) -> Option<Format> {
-        self.given.as_ref().map(|given| given.format)
+        self.given.as_ref()?.format
+    }
+
+    /// How its keys became bytes.
+    pub(crate) fn keys(&self) -> Option<Keys> {
+        self.given.as_ref()?.keys
+    }
+
+    /// Which filter of the file.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.given.as_ref()?.name.as_deref()
+    }
+
+    /// The most bytes that it may unpack to.
+    pub(crate) fn most_unpacked(&self) -> Option<u64> {
+        self.given.as_ref()?.most_unpacked
     }
 
     /// Opens a file of another system; none if it is one of ours, or nothing
     /// that is known.
     pub(crate) fn open(&self, path: &Path) -> Result<Option<Opened>> {
         let bytes = self.bytes(path)?;
-        let opened = bytes.map(|bytes| self.read(path, bytes, self.name.as_deref()));
+        let opened = bytes.map(|bytes| self.read(path, bytes, self.name()));
         Ok(opened.transpose()?.flatten())
     }
 
@@ -93,7 +96,7 @@ impl ForeignArgs {
         let Some(bytes) = self.bytes(path)? else {
             return Ok(None);
         };
-        let named = self.name.as_deref();
+        let named = self.name();
         let names = match tamis_formats::open(bytes.clone(), self.hint(named)) {
             Err(Error::Several { names }) if named.is_none() && !names.is_empty() => names,
             opened => return Ok(opened_at(path, named, opened)?.map(|opened| vec![opened])),
@@ -109,8 +112,8 @@ impl ForeignArgs {
     /// What is said of keys would have no effect on a filter of ours.
     pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
         let given = [
-            ("--key-type", self.keys.is_some()),
-            ("--name", self.name.is_some()),
+            ("--format keys=", self.keys().is_some()),
+            ("--format name=", self.name().is_some()),
         ];
         match given.iter().find(|(_, given)| *given) {
             None => Ok(()),
@@ -133,7 +136,8 @@ impl ForeignArgs {
 
     /// A Parquet file of which no column was named: all its columns are meant.
     fn parquet_file(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
-        let is_meant = self.name.is_none() && matches!(self.format(), None | Some(Format::Parquet));
+        let is_meant =
+            self.name().is_none() && matches!(self.format(), None | Some(Format::Parquet));
         let bytes = self.bytes(path)?;
         Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
     }
@@ -192,7 +196,7 @@ impl ForeignArgs {
             format: self.format(),
             name: name.map(str::as_bytes),
             hash: self.file_hash(),
-            most_unpacked: self.max_unpacked,
+            most_unpacked: self.most_unpacked(),
         }
     }
 
@@ -207,7 +211,7 @@ impl ForeignArgs {
 
     /// How keys become the bytes that the filter has.
     pub(crate) fn encoding(&self, filter: &Foreign<'_>) -> Result<Encoding> {
-        Encoding::of(filter.format(), filter.keys(), self.keys)
+        Encoding::of(filter.format(), filter.keys(), self.keys())
     }
 
     /// The same, of keys that a command reads.
@@ -234,7 +238,7 @@ impl Encoding {
                     asked,
                     choices: [only],
                     format: Format::Parquet | Format::Orc,
-                } => anyhow!("--key-type {asked}, but the column's values are {only}"),
+                } => anyhow!("--format keys={asked}, but the column's values are {only}"),
                 error => with_hint(&error),
             })?;
         Ok(Self(keys))
@@ -310,7 +314,7 @@ fn keys_hint(format: Format) -> String {
         Format::Spark => "utf8 for strings and binary, int64 for all whole numbers",
         _ => "utf8 for text and bytes",
     };
-    format!("say which with --key-type: {example}")
+    format!("say which with --format {format},keys=HOW: {example}")
 }
 
 /// Other systems' keys are what they are: what of a record is the key can be
@@ -320,7 +324,7 @@ pub(crate) fn check_rule(input: &Run) -> Result<()> {
     if made.ignores_case() {
         bail!(
             "--ignore-case is for Tamis filters, which remember it\n\
-             hint: use --key-type lower or --key-type upper if the filter's keys were made that way"
+             hint: use --format keys=lower or keys=upper if the filter's keys were made that way"
         );
     }
     if made.normalises_urls() {
@@ -336,10 +340,10 @@ pub(crate) fn check_rule(input: &Run) -> Result<()> {
 pub(crate) fn hint(error: &Error) -> Option<String> {
     let hint = match error {
         Error::Ambiguous { .. } => "name it with --format",
-        Error::Several { names } if !names.is_empty() => "choose one with --name",
+        Error::Several { names } if !names.is_empty() => "choose one with --format name=NAME",
         Error::Several { .. } => "`tamis info` lists them",
         Error::Gzip { .. } => "is the file complete?",
-        Error::Unpacked { .. } => "allow more with --max-unpacked SIZE",
+        Error::Unpacked { .. } => "allow more with --format unpacked=SIZE",
         Error::KeysNeeded { format, .. } | Error::KeysUnfit { format, .. } => {
             return Some(keys_hint(*format));
         }
@@ -441,7 +445,9 @@ impl KeyBytes {
         match &self.0 {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
-                bail!("{error}\nhint: say how the filter's keys became bytes with --key-type")
+                bail!(
+                    "{error}\nhint: say how the filter's keys became bytes with --format keys=HOW"
+                )
             }
         }
     }

@@ -643,10 +643,7 @@ fn one_is_counted_as_one() {
             "build t.tamis twice",
             "t.tamis: fuse of 1 key (1 record repeated a key) at",
         ),
-        (
-            "build --format dcso d.bloom twice --key-type utf8",
-            "for 1 key, ",
-        ),
+        ("build --format dcso,keys=utf8 d.bloom twice", "for 1 key, "),
         (
             "index ix one",
             "ix: 1 file, 1 new or changed, 0 gone; 1 key, ",
@@ -814,7 +811,7 @@ fn messages_say_what_to_do() {
         ),
         ("create new.tamis --bits 16", "--bits needs --kind bloom"),
         (
-            "check --format bitmap,hash=java-spread:1,bits=8 --key-type utf16 nothing in",
+            "check --format bitmap,hash=java-spread:1,bits=8,keys=utf16 nothing in",
             "expected a string of bits, got an empty file",
         ),
         ("check f.tamis in", "hint: `tamis create` creates a filter"),

@@ -52,7 +52,14 @@ fn every_sample_is_opened_asked_told_and_verified() {
             "{file}: all keys are there, in order"
         );
         // The flags are no longer needed to name the format, but may.
-        let named = format!("check {flags} --format {} f", sample.format);
+        let parameters = flags
+            .strip_prefix("--format ")
+            .map(|parameters| format!(",{parameters}"));
+        let named = format!(
+            "check --format {}{} f",
+            sample.format,
+            parameters.unwrap_or_default()
+        );
         assert_eq!(sandbox.feed(&named, lines(&keys)).out, ran.out, "{file}");
         let none = sandbox.feed(&format!("check -v {flags} f"), lines(&keys));
         assert_eq!(
@@ -150,31 +157,38 @@ fn what_a_file_does_not_say_is_asked_for_with_the_flag() {
     let sandbox = with_sample("guava/guava_string_utf8_n1000_p01_key0-499.mitz64.bin");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["utf8, utf16, int32, int64", "--key-type", "stringFunnel"],
+        &[
+            "utf8, utf16, int32, int64",
+            "--format guava,keys=HOW",
+            "stringFunnel",
+        ],
     );
-    fails(&sandbox.feed("add f", "key1\n"), &["--key-type"]);
+    fails(
+        &sandbox.feed("add f", "key1\n"),
+        &["--format guava,keys=HOW"],
+    );
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["utf8, upper, lower", "--key-type", "CIRCL"],
+        &["utf8, upper, lower", "--format dcso,keys=HOW", "CIRCL"],
     );
     let sandbox = with_sample("parquet/duckdb.parquet");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["f32, f64, i32, i64, s", "--name"],
+        &["f32, f64, i32, i64, s", "--format name=NAME"],
     );
     fails(
-        &sandbox.feed("check --name t f", "key1\n"),
+        &sandbox.feed("check --format name=t f", "key1\n"),
         &["no such filter", "tamis info"],
     );
     fails(
-        &sandbox.feed("check --name i64 --key-type utf8 f", "7\n"),
-        &["--key-type utf8", "int64"],
+        &sandbox.feed("check --format keys=utf8,name=i64 f", "7\n"),
+        &["--format keys=utf8", "int64"],
     );
     let sandbox = with_sample("redisbloom/all.rdb");
     fails(
         &sandbox.feed("check f", "key1\n"),
-        &["bfscale", "cfkick", "--name"],
+        &["bfscale", "cfkick", "--format name=NAME"],
     );
 }
 
@@ -184,7 +198,13 @@ fn two_formats_that_fit_are_named() {
     // Spark 2 with 2 hashes and 1 word has the numbers of Cassandra with 2 hashes and 2 words.
     let numbers = [2u32, 2, 7, 1, 0, 0];
     sandbox.write("f", numbers.map(u32::to_be_bytes).concat());
-    for command in ["check", "info", "verify", "add --key-type utf8", "remove"] {
+    for command in [
+        "check",
+        "info",
+        "verify",
+        "add --format keys=utf8",
+        "remove",
+    ] {
         let ran = sandbox.feed(&format!("{command} f"), "key1\n");
         fails(
             &ran,
@@ -209,13 +229,13 @@ fn two_formats_that_fit_are_named() {
     );
     assert_eq!(
         sandbox
-            .feed("add --format spark --key-type utf8 f", "key1\n")
+            .feed("add --format spark,keys=utf8 f", "key1\n")
             .code,
         0
     );
     assert_eq!(
         sandbox
-            .feed("check --format spark --key-type utf8 f", "key1\n")
+            .feed("check --format spark,keys=utf8 f", "key1\n")
             .text(),
         "key1\n"
     );
@@ -234,14 +254,14 @@ fn many_add_at_once_and_no_key_is_lost() {
             scope.spawn(move || {
                 for round in 0..5 {
                     let keys: String = (0..50).map(|i| format!("{worker} {round} {i}\n")).collect();
-                    assert_eq!(sandbox.feed("add --key-type utf8 f", keys).code, 0);
+                    assert_eq!(sandbox.feed("add --format keys=utf8 f", keys).code, 0);
                 }
             });
         }
     });
     let all = (0..1000).map(|i| format!("{} {} {}\n", i / 250, i / 50 % 5, i % 50));
     let all: String = all.collect();
-    assert_eq!(sandbox.feed("check --key-type utf8 f", &all).text(), all);
+    assert_eq!(sandbox.feed("check --format keys=utf8 f", &all).text(), all);
 }
 
 #[test]
@@ -249,16 +269,16 @@ fn what_is_said_of_keys_is_not_for_our_own_filters() {
     let sandbox = Sandbox::new();
     sandbox.ok("create ours.tamis --capacity 100");
     for command in ["check", "add", "remove"] {
-        let ran = sandbox.feed(&format!("{command} --key-type upper ours.tamis"), "x\n");
-        fails(&ran, &["--key-type is for other systems' filters"]);
+        let ran = sandbox.feed(&format!("{command} --format keys=upper ours.tamis"), "x\n");
+        fails(&ran, &["--format keys= is for other systems' filters"]);
     }
     fails(
-        &sandbox.run("info --name x ours.tamis"),
-        &["--name is for other systems' filters"],
+        &sandbox.run("info --format name=x ours.tamis"),
+        &["--format name= is for other systems' filters"],
     );
     fails(
-        &sandbox.feed("check --key-type upper redis://127.0.0.1:1/x", "x\n"),
-        &["--key-type is for other systems' filters"],
+        &sandbox.feed("check --format keys=upper redis://127.0.0.1:1/x", "x\n"),
+        &["--format keys= is for other systems' filters"],
     );
 }
 
@@ -269,38 +289,41 @@ fn a_key_that_cannot_be_encoded_is_an_error_and_never_absent() {
     for key in ["x", "2147483648", "1.0", ""] {
         for command in ["check", "check -v", "add"] {
             let ran = sandbox.feed(
-                &format!("{command} --key-type int32 f"),
+                &format!("{command} --format keys=int32 f"),
                 format!("7\n{key}\n"),
             );
-            fails(&ran, &["32 bits", "--key-type"]);
+            fails(&ran, &["32 bits", "--format keys=HOW"]);
         }
     }
     assert_eq!(sandbox.read("f"), before);
     let sandbox = with_sample("guava/guava_unencodedchars_n1000_p01_key0-499.mitz64.bin");
     fails(
-        &sandbox.feed("check --key-type utf16 f", b"\xFF\n"),
+        &sandbox.feed("check --format keys=utf16 f", b"\xFF\n"),
         &["UTF-8"],
     );
     // Case and columns are the user's business, rules that only our files remember are not.
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");
     assert_eq!(
-        sandbox.feed("check --key-type lower f", "KEY7\n").text(),
+        sandbox.feed("check --format keys=lower f", "KEY7\n").text(),
         "KEY7\n"
     );
-    assert_eq!(sandbox.feed("check --key-type upper f", "key7\n").code, 1);
+    assert_eq!(
+        sandbox.feed("check --format keys=upper f", "key7\n").code,
+        1
+    );
     let table = "id,name\n1,key7\n2,other\n";
-    let ran = sandbox.feed("check --key-type utf8 -k csv:name f", table);
+    let ran = sandbox.feed("check --format keys=utf8 -k csv:name f", table);
     assert_eq!(ran.text(), "id,name\n1,key7\n");
     fails(
-        &sandbox.feed("check --key-type utf8 -i f", "key7\n"),
-        &["--key-type lower"],
+        &sandbox.feed("check --format keys=utf8 -i f", "key7\n"),
+        &["--format keys=lower"],
     );
     fails(
-        &sandbox.feed("check --key-type utf8 --url f", "key7\n"),
+        &sandbox.feed("check --format keys=utf8 --url f", "key7\n"),
         &["--url"],
     );
     fails(
-        &sandbox.feed("check --key-type utf8 -k csv:id,name f", table),
+        &sandbox.feed("check --format keys=utf8 -k csv:id,name f", table),
         &["one value"],
     );
 }
@@ -334,17 +357,17 @@ fn filters_are_created_and_built_as_their_systems_do() {
     for (format, flags, file) in [
         (
             "dcso",
-            "--key-type utf8",
+            "--format keys=utf8",
             "dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom",
         ),
         (
             "guava",
-            "--key-type utf8",
+            "--format keys=utf8",
             "guava/guava_string_utf8_n1000_p01_key0-499.mitz64.bin",
         ),
         (
             "guava",
-            "--key-type utf16",
+            "--format keys=utf16",
             "guava/guava_unencodedchars_n1000_p01_key0-499.mitz64.bin",
         ),
         (
@@ -354,7 +377,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
         ),
         (
             "poppy",
-            "--key-type utf8",
+            "--format keys=utf8",
             "poppy/poppy_v2_n1000_p01_key0-499.bloom",
         ),
     ] {
@@ -379,21 +402,23 @@ fn filters_are_created_and_built_as_their_systems_do() {
         "spark",
     ] {
         let flags = match format {
-            "dcso" | "guava" | "parquet" | "poppy" | "pybloomfilter" | "spark" => "--key-type utf8",
+            "dcso" | "guava" | "parquet" | "poppy" | "pybloomfilter" | "spark" => ",keys=utf8",
             _ => "",
         };
         let built = sandbox.ok(&format!(
-            "build --format {format} {flags} keys -o {format}.built"
+            "build --format {format}{flags} keys -o {format}.built"
         ));
         assert!(built.err.contains("500 keys"), "{}", built.err);
-        let found = sandbox.ok(&format!("check {flags} {format}.built keys"));
+        let found = sandbox.ok(&format!(
+            "check --format {format}{flags} {format}.built keys"
+        ));
         assert_eq!(found.text(), lines(&words()), "{format}");
         sandbox.ok(&format!("verify --probes 100k {format}.built"));
         // The set decides, not the order or how often.
         let mut mixed = words();
         mixed.reverse();
         mixed.extend(words());
-        let line = format!("build --format {format} {flags} - -o {format}.again");
+        let line = format!("build --format {format}{flags} - -o {format}.again");
         let again = sandbox.feed(&line, lines(&mixed));
         assert_eq!(again.code, 0, "{}", again.err);
         assert!(
@@ -405,7 +430,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
             sandbox.read(&format!("{format}.again")) == sandbox.read(&format!("{format}.built"))
         );
         // Nothing is overwritten unasked.
-        let line = format!("build --format {format} {flags} keys -o {format}.built");
+        let line = format!("build --format {format}{flags} keys -o {format}.built");
         fails(&sandbox.run(&line), &["already exists", "--force"]);
         sandbox.ok(&format!("{line} --force"));
         fails(
@@ -415,13 +440,13 @@ fn filters_are_created_and_built_as_their_systems_do() {
             &["already exists"],
         );
     }
-    sandbox.ok("build --format guava --key-type int64 numbers -o longs");
+    sandbox.ok("build --format guava,keys=int64 numbers -o longs");
     assert_eq!(
-        sandbox.ok("check --key-type int64 longs numbers").text(),
+        sandbox.ok("check --format keys=int64 longs numbers").text(),
         lines(&numbers())
     );
     // The first name is the file without -o, as ever.
-    sandbox.ok("build --format dcso --key-type utf8 first.bloom keys");
+    sandbox.ok("build --format dcso,keys=utf8 first.bloom keys");
     assert!(sandbox.read("first.bloom") == sandbox.read("dcso.built"));
 
     for (line, said) in [
@@ -439,18 +464,15 @@ fn filters_are_created_and_built_as_their_systems_do() {
             "create --format redisbloom-cuckoo -p 0.1 --capacity 10 x",
             "8 bits",
         ),
-        ("build --format dcso -o x keys", "--key-type"),
+        ("build --format dcso -o x keys", "--format dcso,keys=HOW"),
         (
-            "build --format dcso --key-type utf8 --smallest -o x keys",
+            "build --format dcso,keys=utf8 --smallest -o x keys",
             "--smallest",
         ),
+        ("build --format dcso,keys=int32 -o x keys", "whole number"),
+        ("build --format keys=utf8 -o x keys", "--format"),
         (
-            "build --format dcso --key-type int32 -o x keys",
-            "whole number",
-        ),
-        ("build --key-type utf8 -o x keys", "--format"),
-        (
-            "build --format spark --key-type utf8 -o x keys nothing",
+            "build --format spark,keys=utf8 -o x keys nothing",
             "nothing",
         ),
     ] {
@@ -476,13 +498,13 @@ fn filters_of_one_shape_are_united_and_others_are_not() {
         ("bip37", ""),
         ("bits-and-blooms", ""),
         ("bloom-filters", ""),
-        ("dcso", "--key-type utf8"),
-        ("guava", "--key-type utf8"),
-        ("parquet", "--key-type utf8"),
-        ("poppy", "--key-type utf8"),
-        ("pybloomfilter", "--key-type utf8"),
+        ("dcso", "--format keys=utf8"),
+        ("guava", "--format keys=utf8"),
+        ("parquet", "--format keys=utf8"),
+        ("poppy", "--format keys=utf8"),
+        ("pybloomfilter", "--format keys=utf8"),
         ("redisbloom", ""),
-        ("spark", "--key-type utf8"),
+        ("spark", "--format keys=utf8"),
     ] {
         for part in ["a", "b", "all"] {
             sandbox.ok(&format!(
@@ -561,7 +583,9 @@ fn copies_are_of_the_same_format() {
     for (name, dump) in [("bfscale", "bfscale.dump"), ("cfkick", "cfkick.nolzf.dump")] {
         let dump = std::fs::read(sample_path(&format!("redisbloom/{dump}"))).unwrap();
         let sandbox = with_sample("redisbloom/all.rdb");
-        sandbox.ok(&format!("copy --name {name} f {name}.dump --as dump"));
+        sandbox.ok(&format!(
+            "copy --format name={name} f {name}.dump --as dump"
+        ));
         assert!(sandbox.read(&format!("{name}.dump")) == dump, "{name}");
         sandbox.ok(&format!("copy {name}.dump {name}.chunks --as chunks"));
         sandbox.ok(&format!("copy {name}.chunks again --as dump"));
@@ -584,12 +608,12 @@ fn a_filter_that_is_full_by_its_own_rule_says_so_and_stays_as_it_was() {
     sandbox.write("keys", lines(&words()));
     sandbox.ok("create --format poppy --capacity 100 full");
     let before = sandbox.read("full");
-    let ran = sandbox.run("add --key-type utf8 full keys");
+    let ran = sandbox.run("add --format keys=utf8 full keys");
     fails(&ran, &["made for 100 keys", "unchanged"]);
     assert_eq!(sandbox.read("full"), before);
     // One that takes them anyway tells what that does to its rate.
     sandbox.ok("create --format dcso --capacity 100 over");
-    let ran = sandbox.ok("add --key-type utf8 over keys");
+    let ran = sandbox.ok("add --format keys=utf8 over keys");
     assert!(ran.err.contains("was made for 100"), "{}", ran.err);
     assert!(sandbox.ok("info over").err.contains("was made for 100"));
 }
@@ -601,15 +625,15 @@ fn poppys_short_keys_are_found() {
     let sandbox = Sandbox::new();
     let short: Vec<String> = (0..3000).map(|i| format!("{i:x}")).collect();
     sandbox.write("short", lines(&short));
-    sandbox.ok("build --format poppy --key-type utf8 short -o f");
+    sandbox.ok("build --format poppy,keys=utf8 short -o f");
     assert_eq!(
-        sandbox.ok("check --key-type utf8 f short").text(),
+        sandbox.ok("check --format keys=utf8 f short").text(),
         lines(&short)
     );
     // An empty key is eight zeros, as is one of eight NULs: poppy can't tell them apart.
     sandbox.ok("create --format poppy --capacity 10 g");
-    assert_eq!(sandbox.feed("add --key-type utf8 g", "\n").code, 0);
-    let nuls = sandbox.feed("check --key-type utf8 g", "\0\0\0\0\0\0\0\0\n");
+    assert_eq!(sandbox.feed("add --format keys=utf8 g", "\n").code, 0);
+    let nuls = sandbox.feed("check --format keys=utf8 g", "\0\0\0\0\0\0\0\0\n");
     assert_eq!(nuls.code, 0);
 }
 
@@ -632,13 +656,13 @@ fn commands_for_our_own_filters_say_what_it_is() {
         &["--seal is for Tamis filters"],
     );
     fails(
-        &sandbox.feed("add --key-type utf8 --shared f", "x\n"),
+        &sandbox.feed("add --format keys=utf8 --shared f", "x\n"),
         &["--shared"],
     );
     assert_eq!(sandbox.read("f"), before);
     // And what dedup's hint says is true: each new record once.
     let ran = sandbox.feed(
-        "add --key-type utf8 --new f",
+        "add --format keys=utf8 --new f",
         "new one\nkey7\nnew one\nother\n",
     );
     assert_eq!(ran.text(), "new one\nother\n");
@@ -666,24 +690,27 @@ fn numbers_of_python_are_found() {
     sandbox.write("numbers", &all);
     assert_eq!(
         sandbox
-            .ok("check --key-type python-number f numbers")
+            .ok("check --format keys=python-number f numbers")
             .text(),
         all
     );
     // What would deny keys that are there is refused, and says what to do.
     for keys in ["int64", "int32", "float64", "float32"] {
         for command in ["check", "add"] {
-            let refused = sandbox.run(&format!("{command} --key-type {keys} f numbers"));
-            fails(&refused, &[keys, "python-number", "--key-type"]);
+            let refused = sandbox.run(&format!("{command} --format keys={keys} f numbers"));
+            fails(
+                &refused,
+                &[keys, "python-number", "--format pybloomfilter,keys=HOW"],
+            );
         }
         let built = sandbox.run(&format!(
-            "build --format pybloomfilter --key-type {keys} g numbers"
+            "build --format pybloomfilter,keys={keys} g numbers"
         ));
         fails(&built, &[keys, "python-number"]);
     }
-    let not_a_number = sandbox.feed("check --key-type python-number f", "nan\n");
+    let not_a_number = sandbox.feed("check --format keys=python-number f", "nan\n");
     fails(&not_a_number, &["NaN"]);
-    let elsewhere = sandbox.run("build --format guava --key-type python-number g numbers");
+    let elsewhere = sandbox.run("build --format guava,keys=python-number g numbers");
     fails(&elsewhere, &["python-number"]);
 }
 
@@ -716,10 +743,10 @@ fn unpacking_is_bounded() {
             .unwrap();
         let err = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(2), "{line}: {err}");
-        assert!(err.contains("--max-unpacked"), "{line}: {err}");
+        assert!(err.contains("--format unpacked=SIZE"), "{line}: {err}");
     };
     run(150_000, "info bomb.gz");
-    run(150_000, "info --max-unpacked 40MB forged.gz");
+    run(150_000, "info --format unpacked=40MB forged.gz");
     // By default it is unpacked to 256 MiB, and no further.
     run(900_000, "info forged.gz");
 }
@@ -743,11 +770,11 @@ fn rbloom_must_be_named() {
     fails(&sandbox.feed("check f", lines(&words())), &["--format"]);
     let unsaid = sandbox.feed("check --format rbloom f", lines(&words()));
     fails(&unsaid, &["python-pickle", "utf8"]);
-    let flags = "--format rbloom --key-type python-pickle";
+    let flags = "--format rbloom,keys=python-pickle";
     let found = sandbox.feed(&format!("check {flags} f"), lines(&words()));
     assert_eq!(found.text(), lines(&words()), "{}", found.err);
     fails(
-        &sandbox.feed("check --format rbloom --key-type int64 f", "1\n"),
+        &sandbox.feed("check --format rbloom,keys=int64 f", "1\n"),
         &["int64"],
     );
 }

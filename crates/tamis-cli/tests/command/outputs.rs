@@ -369,7 +369,6 @@ fn no_file_is_two_things() {
             "key file and output",
         ),
         ("copy a a --force", "input and output"),
-        ("compare a --html a --force", "input and output"),
     ] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);

@@ -56,7 +56,7 @@ fn force_replaces_no_data() {
         dir.write(name, content);
         for command in [
             format!("build {name} keys"),
-            format!("build --format guava --key-type utf8 keys -o {name}"),
+            format!("build --format guava,keys=utf8 keys -o {name}"),
             format!("create {name} --capacity 100"),
             format!("create --format dcso {name} --capacity 100"),
             format!("copy f.tamis {name}"),
@@ -89,7 +89,7 @@ fn force_replaces_what_is_ours() {
         ("copy f.tamis x", "x"),
         ("merge --union -o x f.tamis f.tamis", "x"),
         ("copy base64 x", "x"),
-        ("build --format guava --key-type utf8 keys -o y", "y"),
+        ("build --format guava,keys=utf8 keys -o y", "y"),
         ("build --format bits-and-blooms keys -o y", "y"),
         ("create --format dcso y --capacity 100", "y"),
         ("copy g.bloom y", "y"),
@@ -187,7 +187,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
         "build --smallest f.tamis none --force",
         "build --allow few f.tamis none --force",
         "build new.tamis none",
-        "build --format dcso --key-type utf8 none -o new.bloom",
+        "build --format dcso,keys=utf8 none -o new.bloom",
     ] {
         let ran = dir.run(line);
         refused(&ran, line, &["no key was read", "--allow-empty"]);
@@ -195,7 +195,7 @@ fn a_filter_of_no_keys_must_be_asked_for() {
     }
     assert_eq!(dir.list(), ["f.tamis", "few", "none"]);
     dir.ok("build --allow-empty new.tamis none");
-    dir.ok("build --allow-empty --format dcso --key-type utf8 none -o new.bloom");
+    dir.ok("build --allow-empty --format dcso,keys=utf8 none -o new.bloom");
     assert_eq!(dir.run("check new.tamis none").code, 1);
 }
 

@@ -243,7 +243,7 @@ def test_what_cannot_be_asked_is_a_candidate(folder, tmp_path):
         for arguments in (
             ["grep", "--candidates", "--key=parquet:int", "-e", "-5000", "good.parquet"],
             ["info", "good.parquet"],
-            ["check", "--name=int", "good.parquet", "/dev/null"],
+            ["check", "--format", "name=int", "good.parquet", "/dev/null"],
             ["parquet", "good.parquet", "-kparquet:int", "-o", "x.parquet", "--force"],
         ):
             ran = run(*arguments, folder=tmp_path)
@@ -287,7 +287,7 @@ def test_the_rate_asked_for_is_the_rate_measured(tmp_path, rate):
         pq.write_table(pa.table({"s": [f"value {i}" for i in range(count)]}), tmp_path / "a.parquet")
         tamis("parquet", "a.parquet", "-kparquet:s", "-p", rate, "-o", "b.parquet", "--force", folder=tmp_path)
         keys = "".join(f"absent {i}\n" for i in range(100_000))
-        ran = subprocess.run([TAMIS, "check", "-c", "--name=s", "b.parquet"], cwd=tmp_path, input=keys, text=True,
+        ran = subprocess.run([TAMIS, "check", "-c", "--format", "name=s", "b.parquet"], cwd=tmp_path, input=keys, text=True,
                              capture_output=True)
         expected = float(rate) * 100_000
         assert int(ran.stdout) <= expected + 4 * expected**0.5, (count, ran.stdout)

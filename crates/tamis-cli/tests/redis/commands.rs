@@ -499,7 +499,7 @@ mod redisson {
         let hex: String = sample().iter().map(|byte| format!("{byte:02x}")).collect();
         server.cli(&["EVAL", from_hex, "1", "users", &hex]);
 
-        let check = format!("check --format redisson --key-type utf8 {users}");
+        let check = format!("check --format redisson,keys=utf8 {users}");
         assert_eq!(dir.ok(&format!("{check} present")).text(), keys(0..500));
         let wrong = dir.run(&format!("{check} -c absent"));
         let wrong: u32 = wrong.text().trim().parse().unwrap();
@@ -523,13 +523,18 @@ mod redisson {
         let told = dir.ok(&format!("info --format redisson {users}"));
         assert!(
             told.text()
-                .contains("the server does not say which (--key-type)")
+                .contains("the server does not say which (--format redisson,keys=HOW)")
         );
 
         // The codec must be named, the format too.
         fails(
             &dir.run(&format!("check --format redisson {users} present")),
-            &["codec", "--key-type utf8", "StringCodec", "Kryo5"],
+            &[
+                "codec",
+                "--format redisson,keys=utf8",
+                "StringCodec",
+                "Kryo5",
+            ],
         );
         fails(
             &dir.run(&format!("check --format guava {users} present")),
@@ -539,7 +544,7 @@ mod redisson {
         let nothing = at(&server, "nothing");
         fails(
             &dir.run(&format!(
-                "check --format redisson --key-type utf8 {nothing} present"
+                "check --format redisson,keys=utf8 {nothing} present"
             )),
             &["nothing", "tamis create"],
         );
@@ -575,7 +580,7 @@ mod redisson {
         let create = format!("create --format redisson --capacity 1000 -p 0.01 {users}");
         let made = dir.ok(&create);
         assert!(made.err.contains("9,585 bits, 7 hashes"), "{}", made.err);
-        let add = format!("add --new --format redisson --key-type utf8 {users} keys");
+        let add = format!("add --new --format redisson,keys=utf8 {users} keys");
         let added = dir.ok(&add);
         assert!(added.text().lines().count() >= 495, "{}", added.err);
         // The server has the bytes up to the last bit that was set, the sample all.
@@ -583,7 +588,7 @@ mod redisson {
         bits.resize(sample().len(), 0);
         assert!(bits == sample(), "other bits than Redisson's");
         assert_eq!(dir.ok(&add).text(), "", "nothing is new a second time");
-        let check = format!("check --format redisson --key-type utf8 {users} keys");
+        let check = format!("check --format redisson,keys=utf8 {users} keys");
         assert_eq!(dir.ok(&check).text(), keys(0..500));
 
         fails(&dir.run(&create), &["--force replaces it"]);
@@ -603,7 +608,7 @@ mod redisson {
             fails(&dir.run(&create), &["users", "it is something else"]);
         }
         assert_eq!(server.cli(&["GET", "users"]), "somebody's");
-        let flags = "--format redisson --key-type utf8";
+        let flags = "--format redisson,keys=utf8";
         server.cli(&["DEL", "users"]);
         for (size, hashes, said) in [
             ("x", "7", "expected a number"),
@@ -647,7 +652,7 @@ mod redisson {
         let users = at(&server, "users");
         let dir = Sandbox::new();
         dir.ok(&format!("create --format redisson --capacity 1000 {users}"));
-        let line = format!("add --format redisson --key-type utf8 -j 1 {users} -");
+        let line = format!("add --format redisson,keys=utf8 -j 1 {users} -");
         let mut child = dir
             .command(&line)
             .stdin(std::process::Stdio::piped())

@@ -341,7 +341,7 @@ fn a_plan_for_redis_is_what_the_server_takes() {
                 // Its string is as long as the last bit that was set.
                 dir.write("keys", keys(0..n));
                 dir.ok(&format!(
-                    "add --format redisson --key-type utf8 {} keys",
+                    "add --format redisson,keys=utf8 {} keys",
                     at(server, "seen")
                 ));
             }

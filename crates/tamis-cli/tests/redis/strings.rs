@@ -40,14 +40,14 @@ fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
             fails(&hinted, &["this is a redisson filter", "--format redisson"]);
         }
         for other in ["utf8", "kryo5", "json"] {
-            let line = format!("check --format redisson --key-type {other} {users}");
+            let line = format!("check --format redisson,keys={other} {users}");
             let found = dir.feed(&line, WORDS);
             let expected = if other == name { WORDS } else { "" };
             assert_eq!(found.text(), expected, "{name} by {other}: {}", found.err);
         }
         fails(
             &dir.feed(
-                &format!("check --format redisson --key-type python-pickle {users}"),
+                &format!("check --format redisson,keys=python-pickle {users}"),
                 WORDS,
             ),
             &["python-pickle", "kryo5"],
@@ -63,21 +63,16 @@ fn strings_of_setbit_are_asked_and_copied() {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
     for (name, hash, options, keys) in [
-        ("a", "guava", "hashes=7,bits=9585", "--key-type utf8"),
-        ("b", "guava32", "hashes=7,bits=9585", "--key-type utf8"),
+        ("a", "guava", "hashes=7,bits=9585", ",keys=utf8"),
+        ("b", "guava32", "hashes=7,bits=9585", ",keys=utf8"),
         ("c", "java-seeds:5,7,11,13,31,37,61", "bits=65536", ""),
-        (
-            "d",
-            "java-spread:1,6,16,38",
-            "bits=4096",
-            "--key-type utf16",
-        ),
+        ("d", "java-spread:1,6,16,38", "bits=4096", ",keys=utf16"),
     ] {
         let hashes = options.starts_with("hashes").then_some(7);
         let size = options.split('=').next_back().unwrap().parse().unwrap();
         let parsed: BitmapHash = hash.parse().unwrap();
         let shape = BitmapShape::new(parsed, hashes, size).unwrap();
-        let encoding = if keys == "--key-type utf8" {
+        let encoding = if keys == ",keys=utf8" {
             Keys::Utf8
         } else {
             Keys::Utf16
@@ -90,7 +85,7 @@ fn strings_of_setbit_are_asked_and_copied() {
         dir.ok(&format!("copy --format bitmap {string} {name}.bits"));
         assert_eq!(dir.read(&format!("{name}.bits")), server.get(name));
         for place in [string, format!("{name}.bits")] {
-            let line = format!("check --format bitmap,hash={hash},{options} {keys} {place}");
+            let line = format!("check --format bitmap,hash={hash},{options}{keys} {place}");
             let asked = dir.feed(&line, format!("{WORDS}surely not\nnor this\n"));
             assert_eq!(asked.text(), WORDS, "{line}: {}", asked.err);
         }
@@ -105,7 +100,7 @@ fn strings_of_setbit_say_nothing_of_themselves() {
     server.cli(&["SETBIT", "a", "7", "1"]);
     server.cli(&["HSET", "h", "f", "v"]);
     let a = at(&server, "a");
-    let guava = ",hash=guava,hashes=7,bits=9585 --key-type utf8";
+    let guava = ",hash=guava,hashes=7,bits=9585,keys=utf8";
     for (line, said) in [
         (format!("check --format bitmap {a}"), "hash=guava"),
         (format!("check --format bitmap,hash=guava {a}"), "bits=M"),
@@ -119,10 +114,10 @@ fn strings_of_setbit_say_nothing_of_themselves() {
         ),
         (
             format!("check --format bitmap,hash=guava,hashes=7,bits=9585 {a}"),
-            "--key-type",
+            "--format bitmap,keys=HOW",
         ),
         (
-            format!("check --format bitmap,hash=java-spread:1,bits=64 --key-type utf8 {a}"),
+            format!("check --format bitmap,hash=java-spread:1,bits=64,keys=utf8 {a}"),
             "utf16",
         ),
         // Java hashes a number otherwise than its digits.
@@ -131,7 +126,7 @@ fn strings_of_setbit_say_nothing_of_themselves() {
             "int32",
         ),
         (
-            format!("check --format bitmap,hash=java-seeds:5,bits=64 --key-type int32 {a}"),
+            format!("check --format bitmap,hash=java-seeds:5,bits=64,keys=int32 {a}"),
             "utf16",
         ),
         (
@@ -145,14 +140,16 @@ fn strings_of_setbit_say_nothing_of_themselves() {
         (format!("info --format bitmap {a}"), "only redisson's"),
         (format!("copy --format bitmap {a} x.tamis"), "bitmap"),
         (format!("copy --format bitmap {a} {a}2"), "redis-cli"),
-        (format!("check --format guava,hash=x {a}"), "no parameters"),
+        (
+            format!("check --format guava,hash=x {a}"),
+            "the parameters keys=",
+        ),
     ] {
         let ran = dir.feed(&line, "x\n");
         fails(&ran, &[said]);
     }
     // "polygenelubricants" has the least int for its hashCode.
-    let line =
-        format!("check --format bitmap,hash=java-spread:1,6,bits=536870912 --key-type utf16 {a}");
+    let line = format!("check --format bitmap,hash=java-spread:1,6,bits=536870912,keys=utf16 {a}");
     let asked = dir.feed(&line, "polygenelubricants\nkey0\n");
     assert_eq!((asked.code, asked.text()), (1, ""), "{}", asked.err);
     assert!(asked.err.contains("SETBIT refuses"), "{}", asked.err);
@@ -175,7 +172,7 @@ fn a_long_string_is_copied_in_pieces() {
     assert!(dir.read("copy.bits") == server.get("long"));
     // Again, over the earlier copy.
     dir.ok(&format!("copy --format bitmap {long} copy.bits --force"));
-    let line = format!("check --format bitmap,hash=guava,hashes=5,bits={bits} --key-type utf8");
+    let line = format!("check --format bitmap,hash=guava,hashes=5,bits={bits},keys=utf8");
     for place in ["copy.bits", &long] {
         assert_eq!(dir.feed(&format!("{line} {place}"), WORDS).text(), WORDS);
     }
@@ -224,7 +221,7 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
         (&low, "", false),
     ] {
         let asked = dir.feed(
-            &format!("check {hash}{order} --key-type int32 {place}"),
+            &format!("check {hash}{order},keys=int32 {place}"),
             format!("{numbers}8\n99\n"),
         );
         assert_eq!(
@@ -238,6 +235,6 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
     dir.ok("create f.tamis --capacity 10");
     fails(
         &dir.feed("check --format guava,order=low-first f.tamis", "x\n"),
-        &["no parameters"],
+        &["the parameters keys="],
     );
 }

@@ -285,8 +285,8 @@ fn other_systems_filters_answer_beside_ours() {
     let dir = Sandbox::new();
     words(&dir);
     dir.ok("create --format dcso --capacity 100 -p 0.001 theirs.bloom");
-    dir.ok("add --key-type utf8 theirs.bloom list");
-    let service = Service::start(&dir, "words.tamis theirs.bloom --key-type utf8");
+    dir.ok("add --format keys=utf8 theirs.bloom list");
+    let service = Service::start(&dir, "words.tamis theirs.bloom --format keys=utf8");
     assert_eq!(service.check("theirs", "apple\nnone"), "yes\nno\n");
     assert_eq!(service.check("words", "apple\nnone"), "yes\nno\n");
     let about = service.json("/v1/filters/theirs");
@@ -296,7 +296,11 @@ fn other_systems_filters_answer_beside_ours() {
     // How its keys became bytes must be said.
     let refused = dir.run("serve --listen 127.0.0.1:0 theirs.bloom");
     assert_eq!(refused.code, 2);
-    assert!(refused.err.contains("--key-type"), "{}", refused.err);
+    assert!(
+        refused.err.contains("--format dcso,keys=HOW"),
+        "{}",
+        refused.err
+    );
 }
 
 #[test]
@@ -333,11 +337,11 @@ fn a_hash_is_named_or_doubted() {
     let keys = "key0\nkey1\nkey499\n";
     let named = Service::start(
         &dir,
-        "--key-type utf8 --format pybloomfilter,hash=sha512 old.bloom",
+        "--format pybloomfilter,hash=sha512,keys=utf8 old.bloom",
     );
     assert_eq!(named.check("old", keys), "yes\nyes\nyes\n");
     assert!(!named.end().contains("does not say"));
-    let alone = Service::start(&dir, "--key-type utf8 old.bloom").end();
+    let alone = Service::start(&dir, "--format keys=utf8 old.bloom").end();
     assert!(
         alone.contains("warning") && alone.contains("sha512"),
         "{alone}"

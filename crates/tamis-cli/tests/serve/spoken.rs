@@ -96,8 +96,8 @@ fn errors_speak_of_what_was_asked_and_not_of_the_command() {
     let dir = Sandbox::new();
     dir.write("list", "1\n");
     dir.ok("create --format guava --capacity 100 -p 0.001 theirs.bloom");
-    dir.ok("add --key-type int64 theirs.bloom list");
-    let service = Service::start(&dir, "theirs.bloom --key-type int64");
+    dir.ok("add --format keys=int64 theirs.bloom list");
+    let service = Service::start(&dir, "theirs.bloom --format keys=int64");
     for query in [
         "",
         "keys=1M&rate=1%25&size=100kB",

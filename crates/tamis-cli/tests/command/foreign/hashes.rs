@@ -48,7 +48,7 @@ fn texts_of_2010_are_read_by_themselves() {
         // What the header says is not to be overruled, nor is a number text.
         let wrong = sandbox.feed("check --format pybloomfilter,hash=sha512 text", keys);
         fails(&wrong, &["expected djb"]);
-        let number = sandbox.feed("check --key-type python-number text", "1\n");
+        let number = sandbox.feed("check --format keys=python-number text", "1\n");
         fails(&number, &["python-number", "utf8"]);
     }
 }
@@ -66,10 +66,10 @@ fn old_hashes_are_named_or_doubted() {
     ] {
         let sandbox = super::with_sample(&format!("pybloomfilter/pbfm_{file}.bloom"));
         let keys = lines(&words());
-        let line = format!("check --key-type utf8 --format pybloomfilter,hash={hash} f");
+        let line = format!("check --format pybloomfilter,hash={hash},keys=utf8 f");
         let named = sandbox.feed(&line, keys.clone());
         assert_eq!((named.text(), &*named.err), (&*keys, ""), "{file}");
-        let alone = sandbox.feed("check --key-type utf8 f", keys.clone());
+        let alone = sandbox.feed("check --format keys=utf8 f", keys.clone());
         if is_sure {
             assert_eq!((alone.text(), &*alone.err), (&*keys, ""), "{file}");
             continue;
@@ -83,7 +83,7 @@ fn old_hashes_are_named_or_doubted() {
     let sandbox = super::with_sample("guava/guava_bytes_n1000_p01_key0-499.mitz64.bin");
     fails(
         &sandbox.feed(
-            "check --key-type utf8 --format pybloomfilter,hash=djb f",
+            "check --format pybloomfilter,hash=djb,keys=utf8 f",
             "key1\n",
         ),
         &["pybloomfilter"],

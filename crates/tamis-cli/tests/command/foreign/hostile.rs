@@ -26,10 +26,10 @@ fn a_wrong_format_is_an_error() {
     ];
     for format in formats {
         for command in [
-            "check --key-type utf8",
+            "check --format keys=utf8",
             "info",
             "verify",
-            "add --key-type utf8",
+            "add --format keys=utf8",
         ] {
             let ran = sandbox.feed(&format!("{command} --format {format} f"), "key1\n");
             fails(&ran, &["f: not a valid", format]);
@@ -118,18 +118,18 @@ fn gzip_is_seen_through_and_not_added_to() {
     let before = sandbox.read("f");
     assert!(sandbox.ok("info f").text().contains("gzipped"));
     fails(
-        &sandbox.feed("add --key-type utf8 f", "x\n"),
+        &sandbox.feed("add --format keys=utf8 f", "x\n"),
         &["gzipped", "tamis copy f NEW"],
     );
     assert_eq!(sandbox.read("f"), before);
     sandbox.ok("copy f plain");
     let plain = std::fs::read(sample_path("dcso/dcso_v1_n1000_p01_key0-499.bloom")).unwrap();
     assert_eq!(sandbox.read("plain"), plain);
-    assert_eq!(sandbox.feed("add --key-type utf8 plain", "x\n").code, 0);
+    assert_eq!(sandbox.feed("add --format keys=utf8 plain", "x\n").code, 0);
     // Once is enough: there is gzip that unpacks to itself.
     sandbox.write("twice", gzip(&before));
     fails(
-        &sandbox.feed("check --key-type utf8 twice", "key1\n"),
+        &sandbox.feed("check --format keys=utf8 twice", "key1\n"),
         &["twice"],
     );
     // A packed log is not unpacked because it might be a filter.
@@ -147,7 +147,7 @@ fn gzip_is_seen_through_and_not_added_to() {
     // Cut, it is no filter of which half is taken for all.
     sandbox.write("f", &before[..before.len() - 20]);
     fails(
-        &sandbox.feed("check --key-type utf8 f", "key1\n"),
+        &sandbox.feed("check --format keys=utf8 f", "key1\n"),
         &["gzip", "unpack"],
     );
 }
@@ -167,7 +167,7 @@ fn a_full_disk_leaves_the_file_as_it_was() {
     sandbox.ok("create --format dcso --capacity 100000 large");
     let before = sandbox.read("large");
     let script = format!(
-        "ulimit -f 1; printf 'x\\n' | {} add --key-type utf8 large",
+        "ulimit -f 1; printf 'x\\n' | {} add --format keys=utf8 large",
         env!("CARGO_BIN_EXE_tamis")
     );
     let ran = std::process::Command::new("bash")
