@@ -17,14 +17,14 @@ impl Rated for BloomShape {
         // occupied bins, then the k-th moment to second order, which matters for
         // small filters only. The smallest are not left to it, see above.
         let balls = k * keys;
-        let empty = (balls * (-1.0 / m).ln_1p()).exp();
-        let both_empty = (balls * (-2.0 / m).ln_1p()).exp();
+        let empty = libm::exp(balls * libm::log1p(-1.0 / m));
+        let both_empty = libm::exp(balls * libm::log1p(-2.0 / m));
         let fill = 1.0 - empty;
         if m < 2.0 || fill <= 0.0 {
             return fill.clamp(0.0, 1.0);
         }
         let variance = (empty / m + both_empty * (1.0 - 1.0 / m) - empty * empty).max(0.0);
-        let moment = fill.powf(k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill));
+        let moment = libm::pow(fill, k) * (1.0 + k * (k - 1.0) / 2.0 * variance / (fill * fill));
         (moment + keys * 2f64.powi(-128)).min(1.0)
     }
 
@@ -115,7 +115,7 @@ const ROUNDED_HASHES: f64 = 1.01;
 /// Here the rate was asked for next to a size, and not for the textbook's
 /// numbers, so it is kept to the last digit.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    let best = -rate.log2();
+    let best = -libm::log2(rate);
     let around = [best.floor(), best.ceil()].map(|hashes| (hashes as u32).clamp(1, 64));
     let [fewer, more] = around.map(|hashes| -> Result<_, Error> {
         let shape = BloomShape::new(BloomShape::bits_within(bytes), hashes)?;

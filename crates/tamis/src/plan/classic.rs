@@ -9,7 +9,7 @@ use std::f64::consts::LN_2;
 /// assert_eq!(tamis::internals::plan::classic::bits(1_000_000, 0.01), 9_585_058.0);
 /// ```
 pub fn bits(keys: u64, rate: f64) -> f64 {
-    (-(keys as f64) * rate.ln() / (LN_2 * LN_2)).floor()
+    (-(keys as f64) * libm::log(rate) / (LN_2 * LN_2)).floor()
 }
 
 /// The best number of hashes for this many bits per key: `ln 2 · m/n`.
@@ -29,5 +29,5 @@ pub fn hashes(bits_per_key: f64) -> u32 {
 /// ```
 pub fn rate(bits_per_key: f64, hashes: u32) -> f64 {
     let k = f64::from(hashes);
-    (-(-k / bits_per_key).exp_m1()).powf(k)
+    libm::pow(-libm::expm1(-k / bits_per_key), k)
 }

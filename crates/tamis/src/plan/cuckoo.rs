@@ -39,7 +39,7 @@ pub fn cuckoo_layers(keys: u64, expansion: u32) -> u32 {
         times => {
             // A file may name no keys at all.
             let reach = (REACH_KEYS / keys.max(1) as f64).max(REACH_TIMES);
-            1 + (reach.ln() / f64::from(times).ln()).ceil() as u32
+            1 + (libm::log(reach) / libm::log(f64::from(times))).ceil() as u32
         }
     }
 }
@@ -50,7 +50,7 @@ impl Rated for CuckooShape {
     /// has only one place.
     fn rate_at(&self, keys: f64) -> f64 {
         let cells = self.places() as f64 * self.fingerprints() as f64;
-        let hit = |places: f64| -(keys * (-(places / cells).min(1.0)).ln_1p()).exp_m1();
+        let hit = |places: f64| -libm::expm1(keys * libm::log1p(-(places / cells).min(1.0)));
         let single = 1.0 / self.places() as f64;
         match self.places() {
             1 => hit(1.0),
@@ -102,7 +102,7 @@ impl CuckooShape {
     /// How many slots of this sort `n` keys need at `rate`.
     pub(crate) fn slots_for(&self, n: f64, rate: f64) -> f64 {
         // The rate, solved for the places.
-        let exact = 2.0 / (self.fingerprints() as f64 * -((-rate).ln_1p() / n).exp_m1());
+        let exact = 2.0 / (self.fingerprints() as f64 * -libm::expm1(libm::log1p(-rate) / n));
         self.slots_to_fit(n)
             .max(exact + f64::from(self.window()))
             .ceil()
@@ -121,12 +121,13 @@ impl CuckooShape {
         // their fingerprints different or one …
         let (keys, fingerprints) = (window + 1.0, self.fingerprints() as f64);
         let refused = factorial(self.window() + 1) * REFUSAL;
-        let confined = (n.powf(keys) / refused).powf(1.0 / (2.0 * window + 1.0));
-        let confined = confined.max(n / (refused * fingerprints.powf(window)).powf(1.0 / keys));
+        let confined = libm::pow(libm::pow(n, keys) / refused, 1.0 / (2.0 * window + 1.0));
+        let confined =
+            confined.max(n / libm::pow(refused * libm::pow(fingerprints, window), 1.0 / keys));
         // … nor do 2 window + 1 keys with the same fingerprint and places:
         // n λ^(2 window) / (2 window + 1)! of them are expected, with λ keys for
         // each fingerprint in each pair of places.
-        let keys_per_pair = (factorial(2 * self.window() + 1) * REFUSAL / n).powf(0.5 / window);
+        let keys_per_pair = libm::pow(factorial(2 * self.window() + 1) * REFUSAL / n, 0.5 / window);
         let repeated = 2.0 * n / (keys_per_pair * fingerprints);
         loaded.max(confined).max(repeated).ceil()
     }

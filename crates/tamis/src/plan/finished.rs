@@ -123,7 +123,7 @@ pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
 /// assert_eq!(bits.round(), 7_056_577.0);
 /// ```
 pub fn cascade_bound(block: u64, allow: u64, rate: f64) -> f64 {
-    -(block as f64) * rate.log2() - allow as f64 * (-rate).ln_1p() / std::f64::consts::LN_2
+    -(block as f64) * libm::log2(rate) - allow as f64 * libm::log1p(-rate) / std::f64::consts::LN_2
 }
 
 /// Of a table in an index.

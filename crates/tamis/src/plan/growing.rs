@@ -56,7 +56,7 @@ pub enum Expansion {
 /// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
 /// the bound; a smaller one would break it a little less, with more layers.
 fn growth(promise: f64) -> f64 {
-    (2.14 - 5.6 / -promise.log2()).clamp(1.3, 2.05)
+    (2.14 - 5.6 / -libm::log2(promise)).clamp(1.3, 2.05)
 }
 
 /// From here on a layer is so much larger than the last that the layers halve
@@ -173,7 +173,7 @@ impl Schedule {
         Self {
             promise,
             growth,
-            horizon: (reach.ln() / growth.ln()).ceil() + small.log2().ceil() + 1.0,
+            horizon: (libm::log(reach) / libm::log(growth)).ceil() + libm::log2(small).ceil() + 1.0,
             left: 1.0,
             hashes_per_line,
             lines_per_key: per_key,
@@ -336,7 +336,7 @@ pub(super) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Res
 pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
     // One that is too large to exist does not fit, either.
     let fitting = |exponent: f64| {
-        let grown = for_rate(keys, exponent.exp2()).ok();
+        let grown = for_rate(keys, libm::exp2(exponent)).ok();
         grown.filter(|grown| grown.shape.body_len() <= bytes)
     };
     // A lower promise may take less, if its last layer begins later. So look
@@ -344,7 +344,7 @@ pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
     // those that no filter could keep, with fewer bits a key than its rate has.
     const STEP: f64 = 0.5;
     let bits_per_key = bytes as f64 * 8.0 / keys as f64;
-    let lowest = MIN_RATE.log2();
+    let lowest = libm::log2(MIN_RATE);
     let lowest = lowest + ((-bits_per_key - lowest) / STEP).floor().max(0.0) * STEP;
     let mut high = lowest;
     let mut best = fitting(high);

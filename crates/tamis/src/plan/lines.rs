@@ -53,7 +53,7 @@ const RESOLUTION: f64 = 1e-13;
 fn line_rate(k: u32, keys: f64, lines: f64) -> f64 {
     let sum: f64 = TERMS[k as usize - 1]
         .iter()
-        .map(|(share, count)| count * (keys * (-share / lines).ln_1p()).exp_m1())
+        .map(|(share, count)| count * libm::expm1(keys * libm::log1p(-share / lines)))
         .sum();
     sum.clamp(RESOLUTION, 1.0)
 }
@@ -130,7 +130,7 @@ pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u6
     // Whether so many keep the rate, and how far they are from it, as a logarithm.
     let look = |lines: u64| {
         let reached = rate_of(k, per_key, keys, lines as f64);
-        (reached <= rate, (reached / rate).ln())
+        (reached <= rate, libm::log(reached / rate))
     };
     let (mut low, mut high) = (1u64, (1 << 54) / u64::from(per_key));
     let (keeps, mut above) = look(low);
@@ -299,7 +299,7 @@ mod tests {
                         assert!(reached <= rate, "{what}");
                         // Where terms cancel each other, neighbouring numbers of lines have rates
                         // that go up and down.
-                        let cancelled = 1e-14 / rate.powf(1.0 / f64::from(per_key));
+                        let cancelled = 1e-14 / libm::pow(rate, 1.0 / f64::from(per_key));
                         let most = (slowly as f64 * cancelled) as u64;
                         assert!(found.abs_diff(slowly) <= most, "{what}: {found} {slowly}");
                     }

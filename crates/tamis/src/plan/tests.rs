@@ -121,7 +121,7 @@ fn the_size_bars_hold() {
     }
     for rate in [0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-9] {
         let plan = Plan::for_rate(Kind::Bloom, 10_000_000, rate).unwrap();
-        let bound = -rate.log2() / LN_2;
+        let bound = -libm::log2(rate) / LN_2;
         assert!(
             close(plan.bits_per_key(), bound, 0.01),
             "{rate}: {}",
@@ -350,8 +350,8 @@ proptest::proptest! {
     fn neither_size_nor_rate_is_exceeded(
         keys in 0.0..9.0f64, size in 1.9..9.0f64, rate in -9.0..-0.05f64,
     ) {
-        let (keys, size) = (10f64.powf(keys) as u64, 10f64.powf(size) as u64);
-        let rate = 10f64.powf(rate);
+        let (keys, size) = (libm::exp10(keys) as u64, libm::exp10(size) as u64);
+        let rate = libm::exp10(rate);
         for kind in Kind::ALL {
             if let Ok(plan) = Plan::for_size(kind, keys, size) {
                 assert!(plan.bytes() <= size && plan.keys() == keys, "{plan:?}");

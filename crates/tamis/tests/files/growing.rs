@@ -449,7 +449,7 @@ proptest! {
     ) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("f.tamis");
-        let mut filter = Growing::new(1, 2f64.powf(-bits)).unwrap();
+        let mut filter = Growing::new(1, libm::exp2(-bits)).unwrap();
         let mut model = HashSet::new();
         for (what, from, len) in steps {
             match what {

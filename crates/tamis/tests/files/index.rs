@@ -171,7 +171,7 @@ fn an_index_is_near_the_least_possible_size() {
         assert_eq!(info.keys, [sizes.iter().sum::<u64>()]);
         // One header for the thousand entries of a real index.
         let bits = (info.bytes() - info.name_bytes - 128) as f64 * 8.0;
-        let bound = info.keys[0] as f64 * (1.0 / rate).log2();
+        let bound = info.keys[0] as f64 * libm::log2(1.0 / rate);
         assert!(
             bits < 1.2 * bound,
             "{rate}, {keys} keys: {:.3}",

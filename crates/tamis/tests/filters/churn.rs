@@ -197,7 +197,7 @@ proptest! {
         hasher in hashers(),
     ) {
         for kind in KINDS {
-            let mut filter = empty(kind, capacity, 2f64.powf(-bits), hasher);
+            let mut filter = empty(kind, capacity, libm::exp2(-bits), hasher);
             let mut oracle = Multiset::default();
             for step in &steps {
                 run(&mut filter, &mut oracle, step);

@@ -346,7 +346,7 @@ fn age_partitioned_rate(k: usize, l: usize, load: f64) -> f64 {
     runs[0] = 1.0;
     let mut found = 0.0;
     for slice in 0..k + l {
-        let fill = -(-load * (slice + 1).min(k) as f64).exp_m1();
+        let fill = -libm::expm1(-load * (slice + 1).min(k) as f64);
         let mut next = vec![0.0; k];
         next[0] = runs.iter().sum::<f64>() * (1.0 - fill);
         for run in 1..k {

@@ -1,130 +1,62 @@
 package io.tamis;
 
 import java.math.BigDecimal;
-import java.math.MathContext;
 import java.math.RoundingMode;
 
 /**
- * The functions that sizes are computed with, to the last bit as the other libraries have them on Linux: sizes decide
- * where bits are, so a file made here must have the size of one made there. Java's own may differ in the last bit.
+ * The functions that sizes are computed with, to the last bit as the other libraries have them: sizes decide where bits
+ * are, so a file made here must have the size of one made there. They compute as FreeBSD does, whose exp, expm1 and pow
+ * are those of StrictMath.
  */
 final class Floats {
     private Floats() {}
 
-    private static final double LN2_HI = 6.93147180369123816490e-01;
-    private static final double LN2_LO = 1.90821492927058770002e-10;
+    /** The logarithm, for normal numbers above 0. */
+    static double log(double x) {
+        if (!(x >= Double.MIN_NORMAL && x < Double.POSITIVE_INFINITY)) {
+            return x == 0 ? Double.NEGATIVE_INFINITY : Double.NaN;
+        }
+        return x == 1 ? 0 : log(x, 0);
+    }
+
+    /** The logarithm of 1 + x, for -1 <= x <= 0. */
+    static double log1p(double x) {
+        if (!(x > -1 && x <= 0)) {
+            return x == -1 ? Double.NEGATIVE_INFINITY : Double.NaN;
+        }
+        if (x > -0x1p-53) {
+            return x;
+        }
+        if (highWord(x) <= 0xBFD2BEC4) { // above sqrt(2) / 2 - 1
+            return log(x, 0, 0);
+        }
+        double sum = 1 + x;
+        return log(sum, (x - (sum - 1)) / sum);
+    }
+
+    /** The logarithm of x, less what rounding had added to it, relatively. */
+    private static double log(double x, double less) {
+        int high = highWord(x) + (0x3FF00000 - 0x3FE6A09E);
+        int exponent = (high >> 20) - 1023;
+        long bits = (long) ((high & 0xFFFFF) + 0x3FE6A09E) << 32 | Double.doubleToRawLongBits(x) & 0xFFFFFFFFL;
+        return log(Double.longBitsToDouble(bits) - 1, exponent, less);
+    }
+
+    /** The logarithm of (1 + f) 2^exponent, for 1 + f between sqrt(2) / 2 and sqrt(2). */
+    private static double log(double f, double exponent, double less) {
+        double half = 0.5 * f * f;
+        double s = f / (2 + f);
+        double z = s * s;
+        double w = z * z;
+        double even = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
+        double odd = z * (6.666666666666735130e-01
+                + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
+        double low = exponent * 1.90821492927058770002e-10 + less;
+        return s * (half + (odd + even)) + low - half + f + exponent * 6.93147180369123816490e-01;
+    }
 
     private static int highWord(double x) {
         return (int) (Double.doubleToRawLongBits(x) >>> 32);
-    }
-
-    private static double withHighWord(double x, int high) {
-        return Double.longBitsToDouble((long) high << 32 | Double.doubleToRawLongBits(x) & 0xFFFFFFFFL);
-    }
-
-    /**
-     * The logarithm of 1 + x, for -1 <= x <= 0: the C library's steps, on a processor that multiplies and adds at once.
-     */
-    static double log1p(double x) {
-        if (x == -1) {
-            return Double.NEGATIVE_INFINITY;
-        }
-        if (!(x > -1 && x <= 0)) {
-            return Double.NaN;
-        }
-        int hx = highWord(x);
-        int ax = hx & 0x7FFFFFFF;
-        if (ax < 0x3E200000) { // below 2^-29
-            return ax < 0x3C900000 ? x : Math.fma(-x * x, 0.5, x);
-        }
-        int k = 0;
-        int hu = 1;
-        double f = x;
-        double c = 0;
-        if (hx > 0xBFD2BEC3) { // below -0.2929
-            double u = 1 + x;
-            hu = highWord(u);
-            k = (hu >> 20) - 1023;
-            c = (k > 0 ? 1 - (u - x) : x - (u - 1)) / u;
-            hu &= 0x000FFFFF;
-            if (hu < 0x6A09E) {
-                u = withHighWord(u, hu | 0x3FF00000);
-            } else {
-                k += 1;
-                u = withHighWord(u, hu | 0x3FE00000);
-                hu = (0x00100000 - hu) >> 2;
-            }
-            f = u - 1;
-        }
-        double half = 0.5 * f * f;
-        if (hu == 0) { // f is tiny
-            if (f == 0) {
-                return Math.fma(k, LN2_HI, Math.fma(k, LN2_LO, c));
-            }
-            double r = half * Math.fma(-0.66666666666666666, f, 1);
-            return k == 0 ? f - r : Math.fma(k, LN2_HI, -((r - Math.fma(k, LN2_LO, c)) - f));
-        }
-        double s = f / (2 + f);
-        double z = s * s;
-        double z2 = z * z;
-        double z4 = z2 * z2;
-        double r1 = Math.fma(z, 2.857142874366239149e-01, 3.999999999940941908e-01);
-        double r2 = Math.fma(z, 1.818357216161805012e-01, 2.222219843214978396e-01);
-        double r3 = Math.fma(z, 1.479819860511658591e-01, 1.531383769920937332e-01);
-        double r = Math.fma(z4 * z2, r3, Math.fma(z4, r2, Math.fma(z, 6.666666666666735130e-01, z2 * r1)));
-        double product = s * (half + r);
-        return k == 0 ? f - (half - product) : Math.fma(k, LN2_HI, -((half - (product + Math.fma(k, LN2_LO, c))) - f));
-    }
-
-    /**
-     * e to the power of x, less 1, for x <= 0: the C library's steps, on a processor that multiplies and adds at once.
-     */
-    static double expm1(double x) {
-        if (!(x <= 0)) {
-            return Double.NaN;
-        }
-        int hx = highWord(x) & 0x7FFFFFFF;
-        if (hx >= 0x4043687A) { // below -56 ln 2
-            return -1;
-        }
-        int k = 0;
-        double c = 0;
-        if (hx > 0x3FD62E42) { // below -0.5 ln 2
-            double hi;
-            double lo;
-            if (hx < 0x3FF0A2B2) { // above -1.5 ln 2
-                hi = x + LN2_HI;
-                lo = -LN2_LO;
-                k = -1;
-            } else {
-                k = (int) Math.fma(1.44269504088896338700e+00, x, -0.5);
-                hi = Math.fma(-k, LN2_HI, x);
-                lo = k * LN2_LO;
-            }
-            x = hi - lo;
-            c = (hi - x) - lo;
-        } else if (hx < 0x3C900000) { // above -2^-54
-            return x;
-        }
-        double half = 0.5 * x;
-        double h = x * half;
-        double h2 = h * h;
-        double h4 = h2 * h2;
-        double r1 = Math.fma(h, -3.33333333333331316428e-02, 1);
-        double r2 = Math.fma(h, -7.93650757867487942473e-05, 1.58730158725481460165e-03);
-        double r3 = Math.fma(h, -2.01099218183624371326e-07, 4.00821782732936239552e-06);
-        double r = Math.fma(h4, r3, Math.fma(h2, r2, r1));
-        double t = Math.fma(-r, half, 3);
-        double e = h * ((r - t) / Math.fma(-x, t, 6));
-        if (k == 0) {
-            return x - Math.fma(x, e, -h);
-        }
-        e = Math.fma(x, e - c, -c) - h;
-        if (k == -1) {
-            return 0.5 * (x - e) - 0.5;
-        }
-        double y = 1 - (e - x);
-        return withHighWord(y, highWord(y) + (k << 20)) - 1;
     }
 
     /** An integer power, by squaring. */
@@ -140,26 +72,6 @@ final class Floats {
             }
             x *= x;
         }
-    }
-
-    private static final MathContext DIGITS = new MathContext(45);
-    private static final BigDecimal LN2 = new BigDecimal("0.693147180559945309417232121458176568075500134360255254120680");
-
-    /**
-     * The logarithm, rightly rounded: as large filters have more bits than a double has digits, the last one counts.
-     */
-    static double log(double x) {
-        int exponent = Math.getExponent(x);
-        BigDecimal mantissa = new BigDecimal(Math.scalb(x, -exponent)); // 1 to 2
-        // 2 artanh((m - 1) / (m + 1))
-        BigDecimal t = mantissa.subtract(BigDecimal.ONE).divide(mantissa.add(BigDecimal.ONE), DIGITS);
-        BigDecimal square = t.multiply(t, DIGITS);
-        BigDecimal sum = BigDecimal.ZERO;
-        for (int i = 1; i < 100; i += 2) {
-            sum = sum.add(t.divide(BigDecimal.valueOf(i), DIGITS), DIGITS);
-            t = t.multiply(square, DIGITS);
-        }
-        return sum.multiply(BigDecimal.valueOf(2)).add(LN2.multiply(BigDecimal.valueOf(exponent))).doubleValue();
     }
 
     /** As people write it: 0.01, 1e-15. */

@@ -89,6 +89,6 @@ abstract class Layout {
 
     /** The chance that one of these happens, from the sum of the logarithms of the chances that each does not. */
     static double any(double sumOfLogs) {
-        return -Floats.expm1(sumOfLogs);
+        return -StrictMath.expm1(sumOfLogs);
     }
 }

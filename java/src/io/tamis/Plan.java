@@ -164,7 +164,7 @@ final class Plan {
         double[] terms = TERMS[k - 1];
         double sum = 0;
         for (int i = 0; i < terms.length; i += 2) {
-            sum += terms[i + 1] * Floats.expm1(keys * Floats.log1p(-terms[i] / linesPerBank));
+            sum += terms[i + 1] * StrictMath.expm1(keys * Floats.log1p(-terms[i] / linesPerBank));
         }
         double line = Math.max(RESOLUTION, Math.min(1, sum));
         // Keys whose low halves are equal have equal bits in all lines, if they have the same lines.
@@ -180,12 +180,12 @@ final class Plan {
         if (reached <= rate) {
             return perKey;
         }
-        double above = StrictMath.log(reached / rate);
+        double above = Floats.log(reached / rate);
         reached = rateOfLines(k, perKey, keys, high);
         if (reached > rate) {
             return -1;
         }
-        double below = StrictMath.log(reached / rate);
+        double below = Floats.log(reached / rate);
         // The first keeps it not, the last does. Orders of magnitude come first; then where a straight line from end to
         // end crosses the rate. An end that stays counts half each time (the Illinois rule), or it would stay for good.
         long stays = -1;
@@ -194,7 +194,7 @@ final class Plan {
             double guess = isFar ? Math.sqrt((double) low * high) : low + (high - low) * (above / (above - below));
             long middle = Math.max(low + 1, Math.min(high - 1, (long) guess));
             reached = rateOfLines(k, perKey, keys, middle);
-            double distance = StrictMath.log(reached / rate);
+            double distance = Floats.log(reached / rate);
             if (reached <= rate) {
                 high = middle;
                 below = distance;

@@ -294,6 +294,6 @@ final class WindowLayout extends Layout {
         }
         double open = Math.max(0, 1.0 - fullBins / (double) table.bins);
         double different = table.bins * (double) table.prints(stampBits);
-        return open * open * Math.exp(entries * Floats.log1p(-1.0 / different));
+        return open * open * StrictMath.exp(entries * Floats.log1p(-1.0 / different));
     }
 }

@@ -581,7 +581,7 @@ impl<B: Body> Growing<B> {
     #[must_use]
     pub fn rate_now(&self) -> f64 {
         let rates = self.layers.iter().map(|l| l.shape.rate_now(self.words(l)));
-        -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
+        -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum::<f64>())
     }
 
     /// The expected number of distinct keys that wrongly got "not new" when they

@@ -151,7 +151,7 @@ impl BlockedShape {
         let bits = self.lines() as f64 * LINE_BITS as f64;
         let fill = (ones as f64).min(bits - 1.0) / bits;
         let share = f64::from(self.hashes_per_line()) / LINE_BITS as f64 / lines;
-        (-fill).ln_1p() / (-share).ln_1p()
+        libm::log1p(-fill) / libm::log1p(-share)
     }
 
     /// Which words of its line have a bit of the key, one a bit.

@@ -69,7 +69,7 @@ impl Layout for BloomShape {
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
         // If all bits are set, as many keys as would leave one unset.
         let fill = self.fill(words).min(1.0 - 1.0 / self.bits() as f64);
-        -(self.bits() as f64) / f64::from(self.hashes()) * (-fill).ln_1p()
+        -(self.bits() as f64) / f64::from(self.hashes()) * libm::log1p(-fill)
     }
 }
 

@@ -672,12 +672,12 @@ impl WindowShape {
 impl Table {
     /// The share of foreign keys that differ from all of so many.
     pub(crate) fn absent(&self, keys: f64) -> f64 {
-        (keys * (-1.0 / self.different()).ln_1p()).exp()
+        libm::exp(keys * libm::log1p(-1.0 / self.different()))
     }
 
     /// How many keys it may have at a rate.
     pub(crate) fn slots_at(&self, rate: f64) -> u64 {
-        ((-rate).ln_1p() / (-1.0 / self.different()).ln_1p()) as u64
+        (libm::log1p(-rate) / libm::log1p(-1.0 / self.different())) as u64
     }
 }
 

@@ -116,7 +116,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
 /// The textbook's size with so many lines a key, whatever the exact plan would
 /// prefer; it is also far cheaper to compute, and rates are tested elsewhere.
 fn blocked(n: u64, p: f64, lines_per_key: u32) -> Plan {
-    let hashes = (-p.log2() / f64::from(lines_per_key))
+    let hashes = (-libm::log2(p) / f64::from(lines_per_key))
         .round()
         .clamp(1.0, 8.0);
     let lines = (plan::classic::bits(n, p) / 512.0).ceil().max(1.0) as u64;
@@ -320,7 +320,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         Case {
             keys,
             capacity,
-            rate: 2f64.powf(-bits),
+            rate: libm::exp2(-bits),
             hasher,
         }
     })

@@ -76,7 +76,7 @@ proptest! {
     ) {
         for subject in subjects(Ability::Threads) {
             let keys = numbered("race", count);
-            let filter = subject.empty(count as u64, 2f64.powf(-rate_bits), Hasher::default());
+            let filter = subject.empty(count as u64, libm::exp2(-rate_bits), Hasher::default());
             let told = race(&vec![&filter; threads], &keys, batch);
             somebody_was_told(&filter, &keys, &told);
             all_bits_are_there(&filter, &keys);
