@@ -10,10 +10,12 @@ pytest() { # pytest PYTHON TESTS...
 with_servers="live redis serve"
 
 rust_tests() {
-    local others
-    # They must not be written while those who came first read them.
-    others=$(test_programs_without $with_servers) && (unset TAMIS_CORRUPT_FILES && cargo_test --lib --bins $others) &&
-        linted cargo test --quiet $everything --doc --no-fail-fast
+    local others ran
+    others=$(test_programs_without $with_servers) || return 1
+    # Those files must not be written while other steps read them.
+    (unset TAMIS_CORRUPT_FILES && cargo_test --lib --bins $others)
+    ran=$?
+    linted cargo test --quiet $everything --doc --no-fail-fast && return $ran
 }
 
 redis_tests() {

@@ -88,7 +88,8 @@ impl KeyRule {
     /// the rule is for URLs or several values, or its numbers make no sense.
     ///
     /// ```
-    /// use tamis::{KeyRule, TextRule, TextUnit};
+    /// use tamis::KeyRule;
+    /// use tamis::internals::{TextRule, TextUnit};
     /// let lines = TextRule::of(TextUnit::Line);
     /// let rule = KeyRule::EXACT.ignore_case().of_text(lines).unwrap();
     /// assert_eq!(rule.text(), Some(lines));

@@ -250,8 +250,8 @@ impl Args {
 
     /// Refuses a name that the filter can't get.
     fn check(&self, path: &Path) -> Result<Existing> {
-        let written = match self.format {
-            Some(format) => Written::Foreign(Some(format)),
+        let written = match &self.format {
+            Some(other) => Written::Foreign(other.format),
             None => Written::Filter,
         };
         present::check(path, self.force, written)

@@ -9,7 +9,8 @@ use std::fmt;
 /// the feature `text`.
 ///
 /// ```
-/// use tamis::{KeyRule, TextRule, TextUnit};
+/// use tamis::KeyRule;
+/// use tamis::internals::{TextRule, TextUnit};
 /// let rule = KeyRule::EXACT.of_text(TextRule::of(TextUnit::Words(13)).nfkc()).unwrap();
 /// assert_eq!(rule.to_string(), "13 words of a text, NFKC");
 /// ```
