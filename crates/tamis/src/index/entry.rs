@@ -182,7 +182,7 @@ struct Distinct {
     hashes: Vec<Hash>,
     /// When to remove duplicates next.
     full: usize,
-    /// Whether there are more keys that could not be read.
+    /// Whether there are more keys, which couldn't be read.
     unknown: bool,
 }
 
@@ -278,8 +278,8 @@ impl EntryKeys {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     ///
+    /// # Panics
     /// If the spec doesn't exist.
-    /// If there is no such spec.
     pub fn set_unknown(&mut self, spec: usize, reason: &str) {
         let spec = &mut self.specs[spec];
         spec.unknown = true;
