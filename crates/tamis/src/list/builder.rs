@@ -281,9 +281,8 @@ impl ListBuilder {
 
     /// A second hash of a cascade's keys, under a secret of this builder. With it, two different
     /// keys with the same hash, one on each list, are an [`Error::Collision`], because the filter
-    /// would have to be wrong about one of them. With a keyed hasher nobody can choose such keys,
-    /// so there is no checker. Neither is there on a single list, where the answer is "yes" for
-    /// both.
+    /// would have to be wrong about one of them. `None` with a keyed hasher, for which nobody can
+    /// choose such keys, and for a single list, where "yes" is right for both.
     ///
     /// ```
     /// use tamis::{Kind, ListBuilder};

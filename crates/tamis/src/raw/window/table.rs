@@ -59,7 +59,7 @@ pub(crate) enum Told {
     Renewed(Option<i64>),
     /// It wasn't in the window, and has no slot: a slot of its home bin now stands for all keys.
     Marked,
-    /// There is no room for it. Only with exclusive access.
+    /// There is no room for it. Returned only with exclusive access.
     Full,
 }
 
