@@ -109,7 +109,7 @@ pub enum Error {
         /// Their hash.
         example: Hash,
     },
-    /// Another process holds a conflicting lock on the file.
+    /// Another process is using the file in a conflicting way.
     Busy {
         /// The file.
         path: PathBuf,

@@ -170,7 +170,7 @@ mod tests {
     }
 
     /// A key gives the same answer as bytes, as a hash and as a reference to a hash, alone and in a
-    /// batch; a number is a key of its own.
+    /// batch; a number is a different key from its bytes.
     #[test]
     fn bytes_hashes_and_numbers_reach_all_kinds() {
         for mut filter in filters() {

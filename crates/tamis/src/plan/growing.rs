@@ -165,7 +165,7 @@ impl Schedule {
     /// For an existing filter.
     pub(crate) fn resume(first: u64, promise: f64, hashes_per_line: u32, per_key: u32) -> Self {
         let growth = growth(promise);
-        // Small layers double, so only few precede the others.
+        // Small layers double, so only a few precede the others.
         let small = (FIRST_KEYS as f64 / first.max(1) as f64).max(1.0);
         let reach = (HORIZON_KEYS / first as f64 / small).max(HORIZON_GROWTH);
         Self {

@@ -2,7 +2,7 @@
 //! real code, on a file that the model watches.
 //!
 //! One write replaces the header, but readers may see it as two halves. A system call acts as a
-//! fence: whoever reads a header also sees what its writer stored in the mapping before.
+//! fence: a process that reads a header also sees what its writer stored in the mapping before.
 
 use super::*;
 use crate::raw::header::HEADER_LEN;
