@@ -1,4 +1,4 @@
-//! The errors of this crate, in words for people: what, expected, got, and the way out.
+//! The errors of this crate: what, expected, got, and the way out.
 
 use crate::hash::Hash;
 use crate::kind::Kind;
@@ -23,7 +23,7 @@ pub enum Error {
     Io {
         /// What was being done.
         action: &'static str,
-        /// To which file, if to one.
+        /// Which file, if any.
         path: Option<PathBuf>,
         /// The system's reason.
         source: io::Error,
@@ -73,7 +73,7 @@ pub enum Error {
     Unable {
         /// The kind.
         kind: Kind,
-        /// What was asked of it, as in "can't be ...".
+        /// What can't be done, as in "can't be ...".
         what: &'static str,
         /// Why, and what to do instead.
         instead: &'static str,
@@ -85,14 +85,14 @@ pub enum Error {
         /// The share of its slots that they take.
         load: f64,
     },
-    /// A cuckoo filter already holds the key, or keys that look the same, as
-    /// often as it can, and is unchanged.
+    /// A cuckoo filter already holds as many copies as it can of the key, or of keys that look the
+    /// same, and is unchanged.
     TooManyCopies {
-        /// How often.
+        /// How many.
         copies: u64,
     },
-    /// No seed solved the equations of a static filter: the hashes are not those
-    /// of different keys under a good hash function.
+    /// No seed solved the equations of a static filter: the hashes aren't those of different keys
+    /// under a good hash function.
     Unsolvable {
         /// The kind.
         kind: Kind,
@@ -109,20 +109,19 @@ pub enum Error {
         /// Their hash.
         example: Hash,
     },
-    /// Another process is using the file in a way that excludes this one.
+    /// Another process is using the file in a conflicting way.
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// The file was open for writing when the machine went down, so keys may
-    /// be missing from it.
+    /// The file was open for writing when the machine crashed, so keys may be missing from it.
     Unclean {
         /// The file.
         path: Option<PathBuf>,
     },
     /// The filter is keyed and its secret is not stored in the file.
     KeyNeeded,
-    /// The secret is not the one the filter was made with.
+    /// The secret isn't the one the filter was made with.
     WrongKey,
     /// The filter needs a feature that this build of the crate lacks.
     Feature {
@@ -145,7 +144,7 @@ impl Error {
         }
     }
 
-    /// The error of an allocation of so many bytes that the system refused.
+    /// A refused allocation of this many bytes.
     pub(crate) fn no_memory(bytes: u64) -> Self {
         Self::Io {
             action: "allocating the filter",
@@ -159,7 +158,7 @@ impl Error {
         }
     }
 
-    /// The error of a finished list that can't be changed.
+    /// A finished list can't be changed.
     pub(crate) const fn finished(kind: Kind, what: &'static str) -> Self {
         Self::Unable {
             kind,
@@ -310,7 +309,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // `Display` has it: a printed chain should not have it twice.
+            // `Display` includes it, so a printed chain would repeat it.
             Self::Io { source, .. } => source.source(),
             _ => None,
         }

@@ -1,4 +1,4 @@
-//! A filter in front of a slow store: no look-ups of keys that don't exist.
+//! A filter in front of a slow store, to skip look-ups of absent keys.
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -13,19 +13,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// False alarms that a guard remembers by default; about 4 MB when full.
 const REMEMBERED: usize = 1 << 16;
-/// Threads that ask different keys seldom wait for each other.
+/// Makes it rare for threads with different keys to wait for each other.
 const SHARDS: usize = 16;
 
-/// Stands in front of a slow store (a database, a disk, a network) and answers
-/// for keys that the store does not have.
+/// Stands in front of a slow store (a database, a disk, a network) and answers for keys that the
+/// store doesn't have.
 ///
-/// The filter holds the keys of the store. A key that it does not contain is
-/// not looked up. When it says "maybe" and the store has no such key, the guard
-/// remembers this false alarm, exactly and for a bounded number of keys, so that
-/// the same key costs nothing the next time. A caller that repeats one unlucky
-/// key can't get through either.
+/// The filter holds the store's keys, and keys that it doesn't contain are not looked up. When it
+/// says "maybe" but the store has no such key, the guard remembers this false alarm, exactly and
+/// for a bounded number of keys, so the same key costs nothing the next time. Repeating one unlucky
+/// key doesn't reach the store either.
 ///
-/// Works with filters of every kind, from many threads at the same time.
+/// Works with filters of every kind, from many threads at once.
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -44,10 +43,9 @@ const SHARDS: usize = 16;
 /// ```
 ///
 /// # Keys that come later
-/// When you add a key to the store, call [`insert`](Self::insert) once the store
-/// has it. If others write to the store and to a filter file that they share
-/// with this guard, a remembered alarm could become a false "no" for one of their
-/// new keys. In that case create the guard with
+/// When you add a key to the store, call [`insert`](Self::insert) once the store has it. If others
+/// write to the store and to a filter file that this guard shares, a remembered alarm could become
+/// a false "no" for one of their new keys. Then create the guard with
 /// [`remembering`](Self::remembering) 0 keys, or call [`forget`](Self::forget).
 pub struct Guard<B = Bytes> {
     filter: RwLock<AnyFilter<B>>,
@@ -55,8 +53,8 @@ pub struct Guard<B = Bytes> {
     alarms: FalseAlarms,
 }
 
-/// The memory of a [`Guard`], for a filter that lives elsewhere: the keys that
-/// the filter may hold but the store does not, and the counts so far.
+/// The memory of a [`Guard`], for a filter that lives elsewhere: keys that the filter may hold but
+/// the store doesn't, and counters.
 ///
 /// ```
 /// use tamis::{Blocked, internals::FalseAlarms};
@@ -77,7 +75,7 @@ pub struct FalseAlarms {
     false_alarms: AtomicU64,
 }
 
-/// What a [`Guard`] has done so far.
+/// A [`Guard`]'s counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GuardCounts {
@@ -99,8 +97,8 @@ impl GuardCounts {
 }
 
 impl<B: Body> Guard<B> {
-    /// A guard with this filter, of any kind, which holds all keys of the store.
-    /// It remembers 65,536 false alarms.
+    /// A guard with this filter, of any kind, which must hold all keys of the store. It remembers
+    /// 65,536 false alarms.
     ///
     /// ```
     /// use tamis::{Growing, guard::Guard};
@@ -113,8 +111,8 @@ impl<B: Body> Guard<B> {
         Self::remembering(filter, REMEMBERED)
     }
 
-    /// A guard that remembers about this many false alarms, the latest ones: up
-    /// to 64 bytes each.
+    /// A guard that remembers about this many false alarms, the latest ones, at up to 64 bytes
+    /// each.
     pub fn remembering(filter: impl Into<AnyFilter<B>>, keys: usize) -> Self {
         let filter = filter.into();
         Self {
@@ -124,9 +122,8 @@ impl<B: Body> Guard<B> {
         }
     }
 
-    /// The value of the key, from `load`, or `None` if the store has no such
-    /// key: then mostly without a call of `load`. Errors of `load` are handed
-    /// on, and nothing is remembered.
+    /// The value of the key, from `load`, or `None` if the store has no such key, mostly without
+    /// calling `load`. Errors of `load` are passed on and nothing is remembered.
     ///
     /// ```
     /// use tamis::{Blocked, guard::Guard};
@@ -160,7 +157,7 @@ impl<B: Body> Guard<B> {
         self.alarms.forget_all();
     }
 
-    /// What happened so far.
+    /// The counters so far.
     ///
     /// ```
     /// use tamis::{Blocked, guard::Guard};
@@ -173,7 +170,7 @@ impl<B: Body> Guard<B> {
         self.alarms.counts()
     }
 
-    /// The filter, to query or save it. Insertions wait in the meantime.
+    /// The filter, to query or save it. Blocks insertions in the meantime.
     pub fn filter(&self) -> impl std::ops::Deref<Target = AnyFilter<B>> + '_ {
         let filter: RwLockReadGuard<'_, _> =
             self.filter.read().unwrap_or_else(PoisonError::into_inner);
@@ -182,9 +179,9 @@ impl<B: Body> Guard<B> {
 }
 
 impl Guard {
-    /// Adds a new key, once the store has it, and returns whether it was new to
-    /// the filter. From now on the answer for the key is never "no". Fails for
-    /// filters that accept no more keys; a static filter must be built again.
+    /// Adds a new key, once the store has it, and returns whether it was new to the filter. From
+    /// then on the filter never says "no" for the key. Fails for filters that accept no more keys;
+    /// a static filter must be rebuilt.
     ///
     /// ```
     /// use tamis::{Blocked, guard::Guard};
@@ -207,8 +204,7 @@ impl Guard {
 }
 
 impl FalseAlarms {
-    /// Remembers about this many false alarms, the latest ones: up to 64 bytes
-    /// each.
+    /// Remembers about this many false alarms, the latest ones, at up to 64 bytes each.
     pub fn remembering(keys: usize) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::new(Absent::new(keys.div_ceil(SHARDS)))),
@@ -219,9 +215,8 @@ impl FalseAlarms {
         }
     }
 
-    /// The value of a key from `load`, which is called if the filter may hold
-    /// the key (`maybe`) and that is no known false alarm; see
-    /// [`Guard::get`].
+    /// The value of a key from `load`, which is called if the filter may hold the key (`maybe`) and
+    /// it isn't a known false alarm; see [`Guard::get`].
     pub fn get<V, E>(
         &self,
         hash: Hash,
@@ -245,7 +240,7 @@ impl FalseAlarms {
         if value.is_none() {
             self.false_alarms.fetch_add(1, Relaxed);
             let mut absent = self.shard(hash);
-            // If a key was inserted while we looked, it may have been this.
+            // A key inserted during the look-up may be this one.
             if absent.inserted == before {
                 absent.remember(hash);
             }
@@ -253,8 +248,7 @@ impl FalseAlarms {
         Ok(value)
     }
 
-    /// Forgets that the key was absent. Call it when a key was added to the
-    /// store and to the filter.
+    /// Forgets that the key was absent. Call it after adding a key to the store and to the filter.
     pub fn forget(&self, hash: Hash) {
         self.shard(hash).forget(hash);
     }
@@ -266,10 +260,9 @@ impl FalseAlarms {
         }
     }
 
-    /// What happened so far.
+    /// The counters so far.
     pub fn counts(&self) -> GuardCounts {
-        // What is counted later is read first, so that no difference of the
-        // counts is negative.
+        // Read in the reverse order of counting, so that no difference is negative.
         let false_alarms = self.false_alarms.load(Relaxed);
         let remembered = self.remembered.load(Relaxed);
         let skipped = self.skipped.load(Relaxed);
@@ -306,17 +299,16 @@ impl fmt::Debug for FalseAlarms {
     }
 }
 
-/// Nothing in a guard is left half done by a panic of the caller's.
+/// A panicking caller leaves nothing half done in a guard.
 fn lock(shard: &Mutex<Absent>) -> MutexGuard<'_, Absent> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keys that the store was asked for and does not have: the latest ones, by
-/// their 128-bit hashes.
+/// Keys that were looked up and are not in the store: the latest ones, by their 128-bit hashes.
 struct Absent {
-    /// Where in `ring` each key is.
+    /// The index in `ring` of each key.
     known: HashMap<Hash, usize>,
-    /// In the order of their coming; keys that were forgotten are still here.
+    /// In order of arrival; forgotten keys stay here.
     ring: Vec<Hash>,
     next: usize,
     most: usize,
@@ -449,7 +441,7 @@ mod tests {
         assert!(error.contains("build it again"), "{error}");
     }
 
-    /// The key is inserted while another thread is looking for it in vain.
+    /// The key is inserted during another thread's failing look-up.
     #[test]
     fn an_insert_during_a_look_up_is_not_forgotten() {
         let filter = Blocked::new(10, 0.5).unwrap();
@@ -493,7 +485,7 @@ mod tests {
                 oracle.push(i);
             }
             assert!(absent.known.len() <= 50 && absent.ring.len() <= 50);
-            // All that it knows is true; it may know less than all.
+            // All it knows is true, but it may not know all.
             let all: HashSet<Hash> = oracle.iter().map(|i| hash(*i)).collect();
             assert!(absent.known.keys().all(|known| all.contains(known)));
             if step % 3 != 0 {

@@ -3,8 +3,8 @@
 
 /// The 128-bit hash of one key: two independent, uniform halves.
 ///
-/// The high half chooses the place (line, bucket, segment), the low half the
-/// bits or the fingerprint in it.
+/// The high half chooses the place (line, bucket, segment), the low half the bits or the
+/// fingerprint there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(C)] // vector code loads several at once
 pub struct Hash {
@@ -15,11 +15,11 @@ pub struct Hash {
 impl Hash {
     /// For callers that already hold a 64-bit hash, or any 64-bit id.
     ///
-    /// The value is remixed, so weak values (0, 1, 2, …, addresses) spread as
-    /// well as good ones. 64 bits are the limit: among `n` keys, two differing
-    /// keys share their value with probability `n / 2^64`.
+    /// The value is remixed, so weak values (0, 1, 2, …, addresses) spread as well as good ones. 64
+    /// bits are the limit: among `n` keys, a key shares its value with another with probability
+    /// about `n / 2^64`.
     ///
-    /// A filter filled through this entry answers only through this entry.
+    /// Query keys added this way only this way.
     ///
     /// ```
     /// use tamis::{Blocked, Hash};
@@ -31,8 +31,8 @@ impl Hash {
     /// ```
     #[inline]
     pub const fn from_u64(value: u64) -> Self {
-        // Each product is folded, or its halves would have weak bits. One fold
-        // alone is not enough for numbers in a row, so both halves have the second.
+        // Each product is folded, or its halves would have weak bits. One fold isn't enough for
+        // consecutive numbers, so both halves get a second.
         let once = fold(value ^ K0, K1);
         let hi = fold(once, K2);
         Self {
@@ -55,8 +55,7 @@ impl Hash {
     #[inline]
     pub const fn from_u128(value: u128) -> Self {
         let (high, low) = ((value >> 64) as u64, value as u64);
-        // Each half must depend on both, or a caller whose entropy sits in
-        // one half would lose the other.
+        // Each half must depend on both, or a caller with entropy in only one half would lose it.
         let lo = mix(mix(low) ^ high);
         Self {
             hi: mix(mix(high).wrapping_add(lo)),
@@ -72,8 +71,8 @@ impl Hash {
         }
     }
 
-    /// Which of `shards` a key belongs to, evenly and independently of its
-    /// place inside a filter: for one filter per thread, file or node.
+    /// Which of `shards` a key belongs to: even, and independent of its place in a filter. For one
+    /// filter per thread, file or node.
     ///
     /// ```
     /// use tamis::Hash;
@@ -105,12 +104,12 @@ impl From<u64> for Hash {
     }
 }
 
-// Digits of pi, made odd where they multiply: nothing up the sleeve.
+// Digits of pi, made odd where used as multipliers: nothing up the sleeve.
 const K0: u64 = 0x243F_6A88_85A3_08D3;
 const K1: u64 = 0xA409_3822_299F_31D1;
 const K2: u64 = 0xC0AC_29B7_C97C_50DD;
 
-/// The low half of the product and the high one in one.
+/// The two halves of the product, combined.
 #[inline]
 const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
@@ -129,14 +128,14 @@ pub(crate) const fn mix(x: u64) -> u64 {
 /// Multiply-shift: maps a uniform `x` onto `0..n`.
 #[inline]
 pub(crate) const fn reduce(x: u64, n: u64) -> u64 {
-    // WebAssembly has no product of 128 bits: it would be a call.
+    // WebAssembly has no 128-bit product: it would be a call.
     if cfg!(target_arch = "wasm32") && n <= u32::MAX as u64 {
         return reduce_in_halves(x, n);
     }
     ((x as u128 * n as u128) >> 64) as u64
 }
 
-/// [`reduce`] for an `n` of 32 bits, of two products of 64.
+/// [`reduce`] for a 32-bit `n`, from two 64-bit products.
 #[inline]
 const fn reduce_in_halves(x: u64, n: u64) -> u64 {
     let low = (x & u32::MAX as u64) * n;
@@ -165,7 +164,7 @@ mod tests {
 
     #[test]
     fn weak_prehashed_values_spread() {
-        // Sequential ids: every byte of both halves takes about all values.
+        // Sequential ids: every byte of both halves takes almost every value.
         let hashes: Vec<Hash> = (0..4096).map(Hash::from_u64).collect();
         for shift in (0..64).step_by(8) {
             for half in [|h: &Hash| h.hi, |h: &Hash| h.lo] {
@@ -182,7 +181,7 @@ mod tests {
         assert_eq!((los.len(), his.len()), (4096, 4096));
     }
 
-    /// `docs/format.md` has these: a change would orphan every file.
+    /// `docs/format.md` lists these: a change would orphan every file.
     #[test]
     fn numbers_have_the_documented_hashes() {
         let documented = [
@@ -195,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Families of weak values give the planned rate, no more.
+    /// Families of weak values give the planned rate and no more.
     #[test]
     fn weak_prehashed_values_keep_the_rate() {
         type Family = (&'static str, fn(u64) -> u64);

@@ -1,5 +1,5 @@
-//! How key bytes become a 128-bit [`Hash`], under a seed or a secret. The header
-//! of every file records it.
+//! How key bytes become a 128-bit [`Hash`], under a seed or a secret. Every file's header records
+//! it.
 
 #[cfg(any(target_arch = "wasm32", test))]
 mod short;
@@ -40,12 +40,11 @@ impl SecretKey {
         Self(key)
     }
 
-    /// The key in a file: 32 hexadecimal digits, so that it survives editors and
-    /// mail.
+    /// Reads a key from a file of 32 hexadecimal digits, which survive editors and mail.
     #[cfg(feature = "files")]
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        // Room for white space, and for the end of a file that isn't a key.
+        // Leaves room for white space; a longer file isn't a key.
         const LIMIT: u64 = 4096;
         let bytes = read_small(path, LIMIT)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -60,8 +59,8 @@ impl SecretKey {
         }
     }
 
-    /// The key in a file. If the file does not exist, it is created with a new
-    /// random key, readable by its owner only.
+    /// Reads a key from a file. If the file doesn't exist, it is created with a new random key,
+    /// readable only by its owner.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -89,13 +88,13 @@ impl SecretKey {
         Ok(key)
     }
 
-    /// The 16 bytes, for storing them somewhere safe.
+    /// The 16 bytes, to store somewhere safe.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// Recognises the key in a header that does not hold it. A pseudorandom
-    /// function of the key, so that it gives nothing away.
+    /// Recognises the key in a header that doesn't hold it. A pseudorandom function of the key, so
+    /// it reveals nothing.
     pub(crate) fn check_value(&self) -> u64 {
         sip128(self, b"tamis key check").lo
     }
@@ -122,7 +121,7 @@ impl fmt::Debug for SecretKey {
 pub enum Hasher {
     /// XXH3-128. Fast, but anyone can construct collisions, whatever the seed.
     Fast {
-        /// Distinguishes filters; it offers no protection.
+        /// Distinguishes filters; offers no protection.
         seed: u64,
         /// How keys are made before they are hashed.
         rule: KeyRule,
@@ -180,7 +179,7 @@ impl Hasher {
         }
     }
 
-    /// The same hash, for keys made by this rule.
+    /// The same hash, with keys made by this rule.
     ///
     /// ```
     /// use tamis::{Hasher, KeyRule};
@@ -212,7 +211,7 @@ impl Hasher {
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Hash {
         match self {
-            // The usual one is inlined, with a constant seed; the rest is a call.
+            // The default is inlined, with a constant seed; the rest is a call.
             Self::Fast {
                 seed: 0,
                 rule: KeyRule::EXACT,
@@ -221,9 +220,8 @@ impl Hasher {
         }
     }
 
-    /// Hashes many keys, each as [`hash`](Self::hash) does, and appends the
-    /// hashes. It is decided once which hash it is, so this is faster than a loop
-    /// of your own.
+    /// Hashes many keys, each like [`hash`](Self::hash), and appends the hashes. Faster than a
+    /// loop, because it selects the hash function once.
     ///
     /// ```
     /// use tamis::Hasher;
@@ -251,8 +249,8 @@ impl Hasher {
         self.hash_exact(&self.rule().apply(key))
     }
 
-    /// Hashes a key unchanged: a number, or a key to which the
-    /// [rule](Self::rule) was already applied.
+    /// Hashes a key unchanged: a number, or a key that the [rule](Self::rule) was already applied
+    /// to.
     #[inline]
     #[doc(hidden)]
     pub fn hash_exact(&self, key: &[u8]) -> Hash {
@@ -272,8 +270,8 @@ impl Hasher {
         }
     }
 
-    /// Whether both give every key the same hash, wherever a secret is stored.
-    /// Filters whose hashers agree can be combined.
+    /// Whether both give every key the same hash, regardless of where a secret is stored. Filters
+    /// whose hashers agree can be combined.
     ///
     /// ```
     /// use tamis::{Hasher, SecretKey};
@@ -292,7 +290,7 @@ impl Hasher {
         same_hash && self.rule() == other.rule()
     }
 
-    /// An error with the difference, unless the two agree.
+    /// An error that describes the difference, unless the two agree.
     pub(crate) fn check_like(&self, other: &Self) -> Result<(), Error> {
         let unlike = |what, ours: &dyn fmt::Display, theirs: &dyn fmt::Display| {
             Err(Error::Unlike {
@@ -325,7 +323,7 @@ fn xxh3_usual(key: &[u8]) -> Hash {
     Hash::of_digest(xxh3_128_with_seed(key, 0))
 }
 
-// These two are kept out of callers, where they would crowd out the usual hash.
+// These two aren't inlined, so that they don't crowd out the default hash.
 #[inline(never)]
 fn xxh3_seeded(seed: u64, key: &[u8]) -> Hash {
     Hash::of_digest(xxh3_128_with_seed(key, seed))

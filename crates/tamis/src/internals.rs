@@ -1,6 +1,6 @@
-//! What the crates of this repository share and users don't need: the bytes of filters, files and
-//! locks, plans for servers. It may change in any release, so crates that use it name the exact
-//! version of this one.
+//! Internals that the crates of this repository share and users don't need: the bytes of filters,
+//! files and locks, plans for servers. They may change in any release, so dependent crates pin the
+//! exact version.
 
 pub use crate::filter::draft::Draft;
 pub use crate::filter::in_order::InOrder;
@@ -10,8 +10,7 @@ pub use crate::list::{Both, Contradiction};
 pub use crate::moment::calendar;
 pub use crate::plan::growing::Expansion;
 
-/// Files that appear whole or not at all, evidence that they are unchanged, and their words in
-/// memory.
+/// Files that appear whole or not at all, proof that they are unchanged, and their words in memory.
 #[cfg(feature = "files")]
 pub mod file {
     pub use crate::secret_file::{mode_for_everyone, read_small};

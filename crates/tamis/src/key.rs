@@ -3,8 +3,7 @@
 use crate::hash::Hash;
 use crate::hasher::Hasher;
 
-/// A key: bytes, which the filter hashes, or a [`struct@Hash`], which it takes
-/// as it is.
+/// A key: bytes, which the filter hashes, or a [`struct@Hash`], which it uses unchanged.
 ///
 /// Bytes are anything that is `AsRef<[u8]>`: `&str`, `String`, `&[u8]`,
 /// `[u8; 8]`. Integers have no single form in bytes, so they go in as an
@@ -25,7 +24,7 @@ pub trait Key {
     #[doc(hidden)]
     fn key_hash(&self, hasher: &Hasher) -> Hash;
 
-    /// The keys of a batch, if they need no hashing: then they are not copied.
+    /// The keys of a batch, without a copy if they need no hashing.
     #[doc(hidden)]
     #[inline(always)]
     fn batch(_keys: &[Self]) -> KeyBatch<'_>
@@ -35,7 +34,7 @@ pub trait Key {
         KeyBatch::Bytes
     }
 
-    /// Whether keys of this type come hashed: then nothing is known of what is behind them.
+    /// Whether keys of this type are already hashed, so that the original bytes are unknown.
     #[doc(hidden)]
     #[inline(always)]
     fn is_hashed() -> bool
@@ -50,7 +49,7 @@ pub trait Key {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub enum KeyBatch<'k> {
-    /// To be asked for their hashes one by one.
+    /// To be hashed one by one.
     Bytes,
     /// Hashed by the caller.
     Hashes(&'k [Hash]),
@@ -59,7 +58,7 @@ pub enum KeyBatch<'k> {
 }
 
 impl<'k> KeyBatch<'k> {
-    /// The hashes, if that is what the keys are.
+    /// The hashes, if the keys are hashes.
     #[inline(always)]
     pub(crate) const fn hashes(self) -> Option<&'k [Hash]> {
         match self {
@@ -102,9 +101,8 @@ impl Key for &Hash {
 
 /// A 64-bit number as a key: an id, or a hash of your own.
 ///
-/// It is remixed ([`Hash::from_u64`]), so that numbers in a row spread, and not
-/// hashed: the filter's seed or secret makes no difference to it, and
-/// `Id(7)` is another key than the bytes of 7.
+/// It is remixed ([`Hash::from_u64`]) so that consecutive numbers spread, but not hashed: the
+/// filter's seed or secret doesn't affect it, and `Id(7)` is a different key from the bytes of 7.
 ///
 /// ```
 /// use tamis::{Blocked, Id};
@@ -171,8 +169,8 @@ mod tests {
         all
     }
 
-    /// A key is the same key as bytes, as a hash and as a reference to one, alone and
-    /// in a batch; a number is its own key.
+    /// A key gives the same answer as bytes, as a hash and as a reference to a hash, alone and in a
+    /// batch; a number is a different key from its bytes.
     #[test]
     fn bytes_hashes_and_numbers_reach_all_kinds() {
         for mut filter in filters() {
@@ -213,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The same next to other threads, in more keys than a block has.
+    /// The same while other threads add, with more keys than a block holds.
     #[test]
     fn bytes_hashes_and_numbers_are_the_same_keys_next_to_others() {
         macro_rules! check {

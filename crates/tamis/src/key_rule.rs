@@ -1,9 +1,8 @@
-//! How the keys of a filter are made: differences between two texts that don't
-//! count, and several values as one key.
+//! How a filter's keys are made: which differences between texts to ignore, and how to join several
+//! values into one key.
 //!
-//! A filter built with case ignored and asked with case minded would give a false
-//! "no". So the rule is recorded in the header, next to the hash, and applied
-//! wherever a key is hashed.
+//! A filter built with case ignored but queried with case kept would give a false "no". So the
+//! header records the rule, next to the hash, and every hash applies it.
 
 mod text;
 #[cfg(feature = "url")]
@@ -14,8 +13,8 @@ pub use text::{TextRule, TextUnit};
 use std::borrow::Cow;
 use std::fmt;
 
-/// How the keys of a filter are made. [`Hasher::with_rule`](crate::Hasher::with_rule) puts it
-/// into a filter; from then on the filter applies it to every key by itself.
+/// How the keys of a filter are made. [`Hasher::with_rule`](crate::Hasher::with_rule) puts it into
+/// a filter, which then applies it to every key.
 ///
 /// ```
 /// use tamis::{Blocked, Hasher, KeyRule};
@@ -50,8 +49,7 @@ impl KeyRule {
         text: None,
     };
 
-    /// Ignores case: that of Unicode letters in a key that is UTF-8, otherwise that of ASCII
-    /// letters.
+    /// Ignores case: of Unicode letters if the key is UTF-8, otherwise of ASCII letters.
     pub const fn ignore_case(self) -> Self {
         Self {
             ignore_case: true,
@@ -60,8 +58,8 @@ impl KeyRule {
     }
 
     /// Normalises a key that is a URL by the WHATWG rules and drops its fragment. Other keys, and
-    /// what those rules refuse, stay unchanged. A `^` in a path stays, too, where they would encode
-    /// it. (With the feature `url-by-caller`, keys are normalised before they come here.)
+    /// URLs that those rules reject, stay unchanged. A `^` in a path also stays where the rules
+    /// would encode it. (With the feature `url-by-caller`, the caller normalises keys first.)
     #[cfg(any(feature = "url", feature = "url-by-caller"))]
     pub const fn url(self) -> Self {
         Self { url: true, ..self }
@@ -84,8 +82,8 @@ impl KeyRule {
         }
     }
 
-    /// A key is a unit of text, which the caller makes; [`apply`](Self::apply) leaves it as it is. `None` if
-    /// the rule is for URLs or several values, or its numbers make no sense.
+    /// A key is a unit of text, which the caller makes; [`apply`](Self::apply) leaves it unchanged. `None`
+    /// if the rule is for URLs or several values, or its numbers make no sense.
     ///
     /// ```
     /// use tamis::KeyRule;
@@ -107,7 +105,7 @@ impl KeyRule {
         })
     }
 
-    /// What a key is of a text, if it is that.
+    /// The text rule, if keys are units of text.
     #[doc(hidden)]
     #[inline]
     pub const fn text(&self) -> Option<TextRule> {
@@ -132,8 +130,8 @@ impl KeyRule {
         self.values as usize
     }
 
-    /// The key that a value is. One that is made of several values is left as it is: their
-    /// borders are inside, so the rule must have been applied by [`join`](Self::join).
+    /// The key made from a value. A key of several values is returned unchanged: it contains their
+    /// lengths, so [`join`](Self::join) must already have applied the rule.
     ///
     /// ```
     /// use tamis::KeyRule;
@@ -150,9 +148,9 @@ impl KeyRule {
         Cow::Owned(key)
     }
 
-    /// Appends the key that a value is, or the part of one. Returns whether it
-    /// is what the rule expects: one that should be a URL and is not stays as
-    /// it is, and is `false`.
+    /// Appends the key made from a value, or its part of a key. Returns whether the value is what
+    /// the rule expects: `false` for one that should be a URL but isn't, which is appended
+    /// unchanged.
     ///
     /// ```
     /// use tamis::KeyRule;
@@ -164,7 +162,7 @@ impl KeyRule {
     #[doc(hidden)]
     pub fn append(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
         let start = key.len();
-        // Outer: whether there should be one.
+        // Outer: whether the rule expects a URL. Inner: whether the value is one.
         #[cfg(feature = "url")]
         let url = self.url.then(|| web::normal(value));
         #[cfg(not(feature = "url"))]
@@ -175,15 +173,15 @@ impl KeyRule {
         if key.len() == start {
             key.extend_from_slice(value);
         }
-        // A unit of text is folded already.
+        // Units of text are already folded.
         if self.ignore_case && self.text.is_none() {
             lower_case(key, start);
         }
         url != Some(None)
     }
 
-    /// The key of several values, each behind its length (8 bytes, little-endian), so that `ab, c`
-    /// and `a, bc` differ; of one value, that value.
+    /// The key of several values, each preceded by its length (8 bytes, little-endian), so that
+    /// `ab, c` and `a, bc` differ. The key of one value is that value.
     ///
     /// ```
     /// use tamis::{Blocked, Hasher, KeyRule};
@@ -204,8 +202,8 @@ impl KeyRule {
         key
     }
 
-    /// Appends one of several values, behind its length; returns what
-    /// [`append`](Self::append) does.
+    /// Appends one of several values, preceded by its length; returns the same as
+    /// [`append`](Self::append).
     #[inline]
     #[doc(hidden)]
     pub fn append_part(&self, value: &[u8], key: &mut Vec<u8>) -> bool {
@@ -217,7 +215,7 @@ impl KeyRule {
         expected
     }
 
-    /// As bits 1 and 2 and the second byte of the header's flags; of text, as [`TextRule`] has them, and bit 1.
+    /// Bits 1 and 2 and the second byte of the header's flags; for text, bit 1 and the bits of [`TextRule`].
     pub(crate) const fn encode(&self) -> u32 {
         if let Some(text) = self.text {
             return (self.ignore_case as u32) << 1 | text.encode();
@@ -229,7 +227,7 @@ impl KeyRule {
         (self.ignore_case as u32) << 1 | (self.url as u32) << 2 | values << 8
     }
 
-    /// The rule in these flags; `None` if they mean something else, too.
+    /// The rule in these flags; `None` if other bits are set.
     pub(crate) const fn decode(flags: u32) -> Option<Self> {
         if TextRule::is_in(flags) {
             return match TextRule::decode(flags & !0b010) {
@@ -285,7 +283,7 @@ impl fmt::Display for KeyRule {
     }
 }
 
-/// Lower-cases what follows `start`.
+/// Lower-cases the bytes from `start` on.
 fn lower_case(key: &mut Vec<u8>, start: usize) {
     let text = &key[start..];
     if let Ok(text) = std::str::from_utf8(text)
@@ -312,7 +310,8 @@ mod tests {
                 known += 1;
             }
         }
-        // Of text: four units without a number, words, and percentages; each with case and three other folds.
+        // For text: four units without a number, words, and percentages; each with case and three other
+        // folds.
         let of_text = (4 + 255 + 99) * 16;
         assert_eq!(known, 4 * 255 + of_text);
         assert_eq!(KeyRule::decode(0), Some(KeyRule::EXACT));
@@ -325,7 +324,7 @@ mod tests {
         assert_ne!(rule.join(&["ab", "c"]), rule.join(&["a", "bc"]));
         assert_eq!(rule.join(&["ab"]), b"ab");
         assert_eq!(rule.join(&["a", ""])[..9], *b"\x01\0\0\0\0\0\0\0a");
-        // Lengths are those of what is in the key.
+        // The lengths are those after folding.
         let folded = rule.ignore_case().join(&["\u{130}", "X"]);
         assert_eq!(folded[..8], 3u64.to_le_bytes());
         assert_eq!(folded, rule.join(&["i\u{307}", "x"]));

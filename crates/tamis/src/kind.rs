@@ -24,8 +24,7 @@ pub enum Kind {
     /// A finished block list with an allow list, never wrong about a key on
     /// either.
     Cascade = 8,
-    /// Generations of blocked filters, of which the oldest is forgotten: for a
-    /// stream.
+    /// Generations of blocked filters, the oldest of which is forgotten: for a stream.
     Window = 9,
 }
 
@@ -62,7 +61,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is built from all its keys and accepts no more later; see
+    /// Whether it is built from all its keys at once and accepts no more; see
     /// [`ListBuilder`](crate::ListBuilder).
     ///
     /// ```

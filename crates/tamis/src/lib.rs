@@ -31,22 +31,21 @@
 //!
 //! Four rules hold for all of them:
 //!
-//! - A key is anything that is [`Key`]: bytes, or a [`struct@Hash`] if it is hashed already.
-//! - `insert` and `insert_many` on `&self` add next to other threads, without locks, and never
-//!   fail. `insert_mut` and `insert_many_mut` need the filter alone, and are several times as
-//!   fast. Kinds that may have no room take `&mut self` and return a `Result`.
+//! - A key is anything that is [`Key`]: bytes, or a [`struct@Hash`] if it is already hashed.
+//! - `insert` and `insert_many` on `&self` work while other threads add, without locks, and never
+//!   fail. `insert_mut` and `insert_many_mut` need exclusive access and are several times as fast.
+//!   Kinds that may run out of room take `&mut self` and return a `Result`.
 //! - `contains_many`, `insert_many` and `remove_many` take slices and write the answer for
-//!   `keys[i]` to place `i` of another; much faster than a loop on a filter larger than the cache.
+//!   `keys[i]` to index `i` of another; much faster than a loop on a filter larger than the cache.
 //! - `open` maps a file for reading, `load` and `from_bytes` copy to the heap and verify, `share`
 //!   maps a file for adding, `view` borrows bytes, `save` replaces a file as a whole or not at all.
 //!
 //! # And around them
 //!
-//! - [`Plan`] reports size and rate before anything is built.
+//! - [`Plan`] computes size and rate before anything is built.
 //! - [`ListBuilder`] builds finished lists that are larger than memory.
 //! - [`Guard`](guard::Guard) puts a filter in front of a slow store.
-//! - [`FileIndex`](index::FileIndex) finds the files, of many, that can contain a
-//!   key.
+//! - [`FileIndex`](index::FileIndex) finds which of many files can contain a key.
 //! - [`Open`] has options for opening a filter.
 //!
 //! Keys are bytes, hashed once to 128 bits ([`Hasher`]); use
@@ -55,17 +54,16 @@
 //!
 //! # Features
 //!
-//! - `files` (on by default): everything that has a path. Without it
-//!   the crate compiles for `wasm32-unknown-unknown`, with filters, lists and indexes
-//!   in memory and as bytes.
-//! - `random` (part of `files`): `SecretKey::random`. Without it, callers bring
-//!   the secrets of keyed filters, and a cascade needs a keyed hasher.
+//! - `files` (on by default): everything that takes a path. Without it the crate compiles for
+//!   `wasm32-unknown-unknown`, with filters, lists and indexes in memory and as bytes.
+//! - `random` (part of `files`): `SecretKey::random`. Without it, callers provide the secrets of
+//!   keyed filters, and a cascade needs a keyed hasher.
 //! - `wasm-js`: `random` in browsers and Node.js.
 //! - `url`: keys that are URLs can be normalised (`KeyRule::url`).
-//! - `url-by-caller`: the same rule, but the caller has normalised the keys, by other means than the crate `url`.
+//! - `url-by-caller`: the same rule, but the caller normalises the keys without the crate `url`.
 //! - `text`: filters whose keys are units of text can be opened (`KeyRule::text`); the caller makes the units.
-//! - `plain-heap`: all memory comes from the global allocator, and can be listed
-//!   and moved (`allocations`, `relocate`), for servers that account for it.
+//! - `plain-heap`: all memory comes from the global allocator and can be listed and moved
+//!   (`allocations`, `relocate`), for servers that track their memory.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(missing_docs)]

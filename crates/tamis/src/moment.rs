@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 /// A point in time: microseconds since the beginning of 1970, negative before.
 ///
-/// A [`Window`](crate::Window) has no clock. Whoever adds or asks says when, so
-/// that events can carry their own time and tests need not wait.
+/// A [`Window`](crate::Window) has no clock. The caller passes the time, so events can carry their
+/// own and tests needn't wait.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -22,17 +22,17 @@ use std::time::{Duration, SystemTime};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(i64);
 
-/// Ten thousand years, to either side: further than any event, and no sum of two overflows.
+/// Ten thousand years in either direction: further than any event, and sums of two don't overflow.
 const FURTHEST: i64 = 10_000 * 366 * 86_400 * 1_000_000;
 
 impl Moment {
-    /// The furthest moment, to which later ones are cut.
+    /// The furthest moment; later ones become this.
     pub const MAX: Self = Self(FURTHEST);
-    /// The earliest moment, to which earlier ones are cut.
+    /// The earliest moment; earlier ones become this.
     pub const MIN: Self = Self(-FURTHEST);
 
-    /// From microseconds since 1970. What is ten thousand years away or more
-    /// becomes [`MAX`](Self::MAX) or [`MIN`](Self::MIN).
+    /// From microseconds since 1970. Moments ten thousand years away or more become
+    /// [`MAX`](Self::MAX) or [`MIN`](Self::MIN).
     ///
     /// ```
     /// use tamis::Moment;
@@ -76,7 +76,7 @@ impl Moment {
         self.0
     }
 
-    /// What the system's clock says.
+    /// The system clock's time.
     #[must_use]
     pub fn now() -> Self {
         SystemTime::now().into()
@@ -112,7 +112,7 @@ impl std::ops::Sub<Duration> for Moment {
 }
 
 impl fmt::Display for Moment {
-    /// As RFC 3339 writes it, in UTC, to the second or as fine as it is.
+    /// RFC 3339, in UTC, to the second or as precise as the moment is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (secs, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
         let (days, secs) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
@@ -134,7 +134,8 @@ impl fmt::Display for Moment {
 impl FromStr for Moment {
     type Err = Error;
 
-    /// Reads what [`calendar::parse`](crate::internals::calendar::parse) describes: ISO 8601 and RFC 3339, and numbers since 1970.
+    /// Reads the formats of [`calendar::parse`](crate::internals::calendar::parse): ISO 8601 and RFC 3339, and numbers
+    /// since 1970.
     ///
     /// ```
     /// use tamis::Moment;

@@ -1,5 +1,4 @@
-//! The Rust of the pages that need this crate alone is tested like any other
-//! example.
+//! Tests the Rust examples on pages that need only this crate.
 
 #[doc = include_str!("../../../README.md")]
 struct Readme;

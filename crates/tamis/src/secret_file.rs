@@ -1,12 +1,12 @@
-//! Files that hold secrets: small, and not for everyone.
+//! Small files that hold secrets.
 
 use crate::error::Error;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Reads all of a small file, such as one that holds a secret. A shell may hand secrets over in a
-/// pipe; other files that aren't regular ones, and files above the limit, are errors, because they
+/// Reads a small file completely, such as one that holds a secret. A pipe is fine, because shells
+/// pass secrets that way; other special files, and files above the limit, are errors, because they
 /// may never end.
 ///
 /// ```
@@ -23,7 +23,8 @@ use std::path::Path;
 pub fn read_small(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, Error> {
     let path = path.as_ref();
     let read = || {
-        // To open a device may have consequences; another file may have its name after that.
+        // Opening a device may have side effects. Check again afterwards: the name may now belong
+        // to another file.
         check_ends(&fs::metadata(path)?)?;
         let file = File::open(path)?;
         check_ends(&file.metadata()?)?;
@@ -56,7 +57,7 @@ fn check_ends(metadata: &Metadata) -> io::Result<()> {
     ))
 }
 
-/// The mode of a file that every user of this machine can read or change; none of other files.
+/// The mode of a file that every user of this machine can read or change; `None` for other files.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -75,7 +76,7 @@ pub fn mode_for_everyone(path: impl AsRef<Path>) -> Option<u32> {
     (mode & OTHERS != 0).then_some(mode)
 }
 
-/// The mode of a file that every user of this machine can read or change: not known here.
+/// Unknown on this platform.
 #[cfg(not(unix))]
 pub fn mode_for_everyone(_: impl AsRef<Path>) -> Option<u32> {
     None

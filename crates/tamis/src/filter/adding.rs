@@ -1,5 +1,4 @@
-//! Adding keys to the kinds whose keys are bits or counters, and combining
-//! such filters.
+//! Adding keys to the kinds that store bits or counters, and combining such filters.
 
 use crate::error::Error;
 use crate::filter::shell::Filter;
@@ -16,10 +15,9 @@ use crate::store::{check::Terms, disk};
 use std::path::Path;
 
 impl<L: BitLayout + Shaped> Filter<L> {
-    /// Maps a file for adding keys, together with other processes that do the
-    /// same. All of them see an added key immediately, and it survives the death
-    /// of this process, but not a crash of the machine: call
-    /// [`sync`](Filter::sync) for that.
+    /// Maps a file for adding keys, together with other processes. All of them see an added key
+    /// immediately. The key survives the death of this process but not a crash of the machine; for
+    /// that, call [`sync`](Filter::sync).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -40,8 +38,8 @@ impl<L: BitLayout + Shaped> Filter<L> {
     /// Adds a key and returns whether it was new. "New" is always right; "not
     /// new" is wrong for about one in `1/rate` new keys, which seem present.
     ///
-    /// Threads may add at the same time: no key is lost, and of several threads
-    /// that add the same new key, at least one gets "new".
+    /// Threads may add at the same time: no key is lost, and of several threads that add the same
+    /// new key, at least one gets "new".
     ///
     /// ```
     /// use tamis::Blocked;
@@ -55,7 +53,7 @@ impl<L: BitLayout + Shaped> Filter<L> {
         self.add_hash(key.key_hash(&self.hasher))
     }
 
-    // A call is little next to atomic instructions, and keeps them out of callers.
+    // A call costs little next to atomic instructions, and keeps them out of callers.
     #[inline(never)]
     fn add_hash(&self, hash: Hash) -> bool {
         let new = self.shape.insert(self.body.words(), hash);
@@ -78,21 +76,20 @@ impl<L: BitLayout + Shaped> Filter<L> {
     pub fn insert_mut(&mut self, key: impl Key) -> bool {
         let hash = key.key_hash(&self.hasher);
         let Some(words) = self.body.exclusive() else {
-            return self.add_hash(hash); // other processes add, too
+            return self.add_hash(hash); // other processes add too
         };
         let new = self.shape.insert_alone(words, hash);
-        // A branch, so that the next key need not wait for this answer.
+        // A branch, so that the next key needn't wait for this answer.
         if new {
             let keys = self.keys.get_mut();
-            *keys = keys.saturating_add(1); // unknown is the largest number, and stays
+            *keys = keys.saturating_add(1); // "unknown" is the largest number, and stays
         }
         new
     }
 
-    /// Adds many keys while other threads may add keys, too; `new[i]` is the answer
-    /// for `keys[i]`. Much faster than a loop on filters larger than the cache,
-    /// because the misses overlap. Whoever has the filter alone uses
-    /// [`insert_many_mut`](Self::insert_many_mut), which is faster still.
+    /// Adds many keys while other threads may add too; `new[i]` is the answer for `keys[i]`. Much
+    /// faster than a loop on filters larger than the cache, because the misses overlap. With
+    /// exclusive access, [`insert_many_mut`](Self::insert_many_mut) is faster still.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -145,7 +142,7 @@ impl<L: BitLayout + Shaped> Filter<L> {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let hasher = self.hasher;
         let Some(words) = self.body.exclusive() else {
-            return self.insert_many(keys, new); // other processes add, too
+            return self.insert_many(keys, new); // other processes add too
         };
         match K::batch(keys) {
             KeyBatch::Hashes(hashes) => self.shape.insert_hashes(words, hashes, new),
@@ -162,9 +159,8 @@ impl<L: BitLayout + Shaped> Filter<L> {
         self.count_more(new.iter().filter(|new| **new).count() as u64);
     }
 
-    /// Adds all keys of `other`. The result answers as if every key of both had
-    /// been added to one filter; its count is unknown. Fails if the two differ in
-    /// shape or hash, and then changes nothing.
+    /// Adds all keys of `other`. The result answers as if every key of both had been added to one
+    /// filter; its count is unknown. Fails and changes nothing if the two differ in shape or hash.
     ///
     /// ```
     /// use tamis::{Blocked, KeyCount};
@@ -188,10 +184,9 @@ impl<L: BitLayout + Shaped> Filter<L> {
         Ok(())
     }
 
-    /// Keeps the keys that both may hold. Every key that was added to both is
-    /// still found; the rate is at most the smaller of the two, and higher than
-    /// that of a filter built from the common keys. The count is unknown. Fails
-    /// if the two differ in shape or hash, and then changes nothing.
+    /// Keeps the keys that both may hold. Every key that was added to both is still found. The rate
+    /// is at most the smaller of the two, and higher than that of a filter built from the common
+    /// keys. The count is unknown. Fails and changes nothing if the two differ in shape or hash.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -211,8 +206,8 @@ impl<L: BitLayout + Shaped> Filter<L> {
         Ok(())
     }
 
-    /// For a filter that [`share`](Filter::share)s a file: waits until everything
-    /// added so far is on disk. Does nothing for a filter on the heap.
+    /// For a filter that [`share`](Filter::share)s a file: waits until everything added so far is
+    /// on disk. Does nothing for a filter on the heap.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();

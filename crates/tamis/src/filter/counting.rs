@@ -1,4 +1,4 @@
-//! The counting filter, as users hold it.
+//! The counting filter.
 
 use crate::error::Error;
 use crate::filter::keys::in_blocks;
@@ -14,9 +14,8 @@ use std::convert::Infallible;
 /// A counting filter: a blocked filter whose keys can be removed; see
 /// [`Filter`] for its other methods.
 ///
-/// Adding a key again counts it again, and it stays present until it has been
-/// removed as often. There is no limit to the copies, but beyond about 15 they
-/// are no longer counted and can't be removed.
+/// A key that was added several times stays present until it has been removed as often. The number
+/// of copies is unlimited, but beyond about 15 they are no longer counted and can't be removed.
 ///
 /// ```
 /// use tamis::Counting;
@@ -32,9 +31,8 @@ use std::convert::Infallible;
 pub type Counting<B = Bytes> = Filter<CountingShape, B>;
 
 impl<B: Body> Filter<CountingShape, B> {
-    /// How often the key was added, at most: other keys may share all of its
-    /// counters. Never too low, except that it stops at 15, which means "15 or
-    /// more".
+    /// An upper bound on how often the key was added: other keys may share all of its counters.
+    /// Never too low, except that it stops at 15, which means "15 or more".
     ///
     /// ```
     /// use tamis::Counting;
@@ -51,10 +49,9 @@ impl<B: Body> Filter<CountingShape, B> {
             .count(self.words(), key.key_hash(self.hasher()))
     }
 
-    /// The blocked filter that these keys would have built, bit for bit: a
-    /// quarter of the size, with the same rate, but without removal. Keys that
-    /// were removed are not in it, unless one of their counters had reached 15,
-    /// where it stays.
+    /// The blocked filter that these keys would have built, bit for bit: a quarter of the size,
+    /// with the same rate, but without removal. Removed keys aren't in it, unless one of their
+    /// counters had reached 15 and so stays set.
     ///
     /// ```
     /// use tamis::{Blocked, Counting};
@@ -82,15 +79,15 @@ impl<B: Body> Filter<CountingShape, B> {
 }
 
 impl Filter<CountingShape> {
-    /// Undoes one addition of the key and returns whether it seemed present. If
-    /// it did not, nothing changes.
+    /// Undoes one addition of the key and returns whether it seemed present. If it didn't, nothing
+    /// changes.
     ///
-    /// Remove only keys that were added. At the filter's rate, a key that never
-    /// was seems present, and removing it lowers counters of other keys, which may
-    /// then disappear: the false "no" that a filter otherwise never gives.
+    /// Remove only keys that were added. At the filter's rate, a key that was never added seems
+    /// present, and removing it lowers counters of other keys, which may then disappear: the false
+    /// "no" that a filter otherwise never gives.
     ///
-    /// Processes that share the file may remove keys at the same time, as long as
-    /// each of them follows that rule.
+    /// Processes that share the file may remove keys at the same time, if all of them follow that
+    /// rule.
     ///
     /// ```
     /// use tamis::Counting;

@@ -1,4 +1,4 @@
-//! The cuckoo filter, as users hold it.
+//! The cuckoo filter.
 
 use crate::error::Error;
 use crate::filter::keys::in_blocks;
@@ -13,15 +13,14 @@ use std::convert::Infallible;
 /// A cuckoo filter: small, and its keys can be removed; see [`Filter`] for its
 /// other methods.
 ///
-/// Every addition is stored: a key added twice is present until it is removed
-/// twice. There is room for 4 to 8 copies of a key
-/// ([`CuckooShape::max_copies`]), and in total for about as many keys as the
-/// filter was made for: then adding is an error, and nothing is lost. Its
-/// [`keys`](Filter::keys) are exact and count copies.
+/// Every addition is stored: a key added twice is present until it is removed twice. There is room
+/// for 4 to 8 copies of a key ([`CuckooShape::max_copies`]), and in total for about as many keys as
+/// the filter was made for; after that, adding fails and nothing is lost. [`keys`](Filter::keys) is
+/// exact and counts copies.
 ///
-/// Adding moves the entries of other keys, so it needs exclusive access, and
-/// writers can't [`share`](Filter::share) a file: [`load`](Filter::load) it, add
-/// keys and save it, under a [`FileLock`](crate::file::FileLock) if others do so, too.
+/// Adding moves the entries of other keys, so it needs exclusive access, and writers can't
+/// [`share`](Filter::share) a file. Instead [`load`](Filter::load) it, add keys and save it, under
+/// a [`FileLock`](crate::file::FileLock) if there are other writers.
 ///
 /// ```
 /// use tamis::Cuckoo;
@@ -35,8 +34,8 @@ use std::convert::Infallible;
 pub type Cuckoo<B = Bytes> = Filter<CuckooShape, B>;
 
 impl<B: Body> Filter<CuckooShape, B> {
-    /// How often the key was added, at most: keys with the same fingerprint and
-    /// places count as the same. Never too low.
+    /// An upper bound on how often the key was added: keys with the same fingerprint and places
+    /// count as the same. Never too low.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -52,8 +51,8 @@ impl<B: Body> Filter<CuckooShape, B> {
         self.shape().copies(self.words(), entry)
     }
 
-    /// The share of slots in use. A filter is made for a load of 92 to 98 %, and
-    /// reaches at least 95 % before it refuses a key.
+    /// The share of slots in use. A filter is made for a load of 92 to 98 %, and reaches at least
+    /// 95 % before it refuses a key.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -98,10 +97,9 @@ impl Filter<CuckooShape> {
         Ok(new)
     }
 
-    /// Adds many keys; `new[i]` is the answer for `keys[i]`. If a key is refused,
-    /// the keys before it were added and the rest were not;
-    /// [`keys`](Filter::keys) says how many. The answers are those of one
-    /// [`insert`](Self::insert) each, but entries may be stored elsewhere.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. If a key is refused, the keys before
+    /// it were added and the rest were not; [`keys`](Filter::keys) shows how many. The answers
+    /// match repeated [`insert`](Self::insert)s, but entries may end up in other slots.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -142,12 +140,12 @@ impl Filter<CuckooShape> {
         }
     }
 
-    /// Removes a copy of the key and returns whether it found one. `false` proves
-    /// that the key was not there; `true` proves nothing.
+    /// Removes a copy of the key and returns whether it found one. `false` proves that the key
+    /// wasn't there; `true` proves nothing.
     ///
-    /// Remove only keys that were added. At the filter's rate, a key that never
-    /// was is found, and removing it removes the entry of another key, which is
-    /// missing from then on: the false "no" that a filter otherwise never gives.
+    /// Remove only keys that were added. At the filter's rate, a key that was never added is found,
+    /// and removing it removes another key's entry. That key is then missing: the false "no" that a
+    /// filter otherwise never gives.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -192,13 +190,12 @@ impl Filter<CuckooShape> {
         });
     }
 
-    /// Adds all keys of `other`, with all copies, by moving its entries: a
-    /// fingerprint and a place are all that is needed. Fails if the two differ in
-    /// shape or hash, don't fit into one table ([`Error::Full`]) or together have
-    /// too many copies of a key, and then changes nothing.
+    /// Adds all keys of `other`, with all copies, by moving its entries: a fingerprint and a place
+    /// are enough. Fails and changes nothing if the two differ in shape or hash, don't fit into one
+    /// table ([`Error::Full`]) or together have too many copies of a key.
     ///
-    /// The result holds as many entries as both had, which is more than it was
-    /// made for if both were full: two filters fit if each is half full.
+    /// The result holds as many entries as both together. If both were full, that is more than it
+    /// was made for; two half-full filters fit.
     ///
     /// ```
     /// use tamis::Cuckoo;
@@ -231,10 +228,9 @@ impl Filter<CuckooShape> {
         Ok(())
     }
 
-    /// Keeps what both hold: of every entry, as many copies as the filter with
-    /// fewer has. Every key that was added to both is still found and can still be
-    /// removed; the rate is at most the smaller of the two. Fails if the two
-    /// differ in shape or hash, and then changes nothing.
+    /// Keeps what both hold: of every entry, as many copies as the filter with fewer has. Every key
+    /// that was added to both is still found and can still be removed. The rate is at most the
+    /// smaller of the two. Fails and changes nothing if the two differ in shape or hash.
     ///
     /// ```
     /// use tamis::Cuckoo;

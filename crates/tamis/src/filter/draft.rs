@@ -1,5 +1,4 @@
-//! A filter in parts, header and body, for programs that keep them elsewhere than
-//! in a file.
+//! A filter in parts, header and body, for programs that store them somewhere other than in a file.
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -40,7 +39,7 @@ impl Draft {
         Ok(Self { header, body })
     }
 
-    /// Room for the body of a filter of `len` bytes, header and all; see
+    /// Room for the body of a filter of `len` bytes, header included; see
     /// [`Open::draft`](crate::Open::draft).
     pub(crate) fn of_file(header: &[u8], len: u64, terms: Terms<'_>) -> Result<Self, Error> {
         let header = Header::decode(header, terms.key)?;
@@ -54,8 +53,8 @@ impl Draft {
         self.body.exclusive_bytes().unwrap_or_default()
     }
 
-    /// The filter. Its count of keys is the header's if the body is the one
-    /// that the header was made for, and else unknown.
+    /// The filter. Its count of keys is the header's if the body matches the header's checksum, and
+    /// otherwise unknown.
     pub fn finish(mut self) -> Result<AnyFilter, Error> {
         if self.header.state.body_checksum == UNSEALED
             || verify(&self.header, self.body.words()).is_err()
@@ -65,7 +64,7 @@ impl Draft {
         AnyFilter::assemble((self.header, self.body))
     }
 
-    /// The filter that the file was, whose body must be the one that the header was made for.
+    /// The filter of the original file. The body must match the header's checksum.
     pub fn verified(self) -> Result<AnyFilter, Error> {
         verify(&self.header, self.body.words())?;
         AnyFilter::assemble((self.header, self.body))
@@ -73,7 +72,7 @@ impl Draft {
 }
 
 impl Header {
-    /// Of an empty filter, as planned.
+    /// The header of an empty filter, as planned.
     ///
     /// ```
     /// use tamis::internals::raw::Header;
@@ -93,15 +92,15 @@ impl Header {
         }
     }
 
-    /// Of an empty filter that is all zeros, sealed as a file of it would be.
+    /// Seals an empty filter, all zeros, like its file would be.
     pub fn sealed_empty(mut self) -> Self {
         self.state.keys = 0;
         self.state.body_checksum = checksum_of_zeros(self.body_len(), 0);
         self
     }
 
-    /// Of a growing filter that has these layers, oldest first. `like` gives
-    /// its rate and hash.
+    /// The header of a growing filter with these layers, oldest first, and the rate and hash of
+    /// `like`.
     pub fn of_layers(like: &Self, layers: &[GrowingLayer]) -> Result<Self, Error> {
         let mut header = *like;
         let mut shape: Option<GrowingShape> = None;
@@ -119,7 +118,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Of an empty growing filter with this first layer.
+    /// The header of an empty growing filter with this first layer.
     pub fn of_first_layer(layer: &GrowingLayer, rate: f64, hasher: Hasher) -> Result<Self, Error> {
         Ok(Self {
             shape: GrowingShape::of_first(layer.shape())?.into(),
@@ -132,8 +131,7 @@ impl Header {
 }
 
 impl<B: Body> AnyFilter<B> {
-    /// The body's words, in order: one run of them, or several in a growing
-    /// filter.
+    /// The body's words, in order, as one slice, or several in a growing filter.
     ///
     /// ```
     /// use tamis::internals::raw::Word;
@@ -166,7 +164,7 @@ mod tests {
     use crate::filter::keys::KeyCount;
     use crate::raw::word::Word as _;
 
-    /// Takes a filter apart and puts it together, changed.
+    /// Takes a filter apart, changes it and reassembles it.
     fn redrawn(filter: &AnyFilter, change: impl Fn(&mut [u8])) -> AnyFilter {
         let mut draft = Draft::new(&filter.sealed_header()).unwrap();
         let parts = filter.body();
@@ -227,7 +225,7 @@ mod tests {
         let like = layer.shape();
         assert!(GrowingLayer::decode(&[0; 64], &like).is_err());
         assert!(GrowingLayer::decode(&[255; 64], &like).is_err());
-        // Lines, keys, rate and what is reserved; a capacity may be any.
+        // Lines, keys, rate and the reserved words; any capacity is valid.
         for word in [0, 2, 3, 4, 5, 6, 7] {
             let mut line = sound;
             line[word * 8..][..8].fill(255);

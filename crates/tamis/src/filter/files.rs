@@ -18,14 +18,13 @@ use crate::{hasher::Hasher, kind::Kind, plan::Plan};
 #[cfg(feature = "files")]
 use std::path::Path;
 
-/// The same methods for [`Filter`], which has one more parameter, [`Growing`] and
-/// [`AnyFilter`]. Each is assembled of a header and a body, and taken apart into
-/// `header()` and `all_words()`.
+/// The same methods for [`Filter`], which has one more parameter, [`Growing`] and [`AnyFilter`].
+/// Each is assembled from a header and a body, and taken apart with `header()` and `all_words()`.
 macro_rules! files {
     ($filter:ident $(<$kind:ident: $layout:ident>)?) => {
         impl$(<$kind: $layout>)? $filter<$($kind)?> {
-            /// Reads a whole file into memory, and checks every byte of one
-            /// that is sealed; see [`Open::load`](crate::Open::load).
+            /// Reads a whole file into memory, and verifies it if it is sealed; see
+            /// [`Open::load`](crate::Open::load).
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();
@@ -43,7 +42,7 @@ macro_rules! files {
                 Self::assemble(disk::load(path.as_ref(), Terms::default())?)
             }
 
-            /// A copy of the filter that [`to_bytes`](Self::to_bytes) wrote.
+            /// A copy of the filter in the bytes of [`to_bytes`](Self::to_bytes).
             ///
             /// ```
             /// use tamis::Blocked;
@@ -56,8 +55,7 @@ macro_rules! files {
                 Self::assemble(bytes::decode(bytes, Terms::default())?)
             }
 
-            /// The filter that [`to_base64`](Self::to_base64) wrote; white
-            /// space in the text is ignored.
+            /// The filter in the text of [`to_base64`](Self::to_base64), ignoring white space.
             ///
             /// ```
             /// use tamis::Blocked;
@@ -74,9 +72,8 @@ macro_rules! files {
 
         #[cfg(feature = "files")]
         impl$(<$kind: $layout>)? $filter<$($kind,)? Map> {
-            /// Maps a file for reading: costs the same for any size, and reads
-            /// only the pages that are asked. The body's checksum is not
-            /// checked; see [`AnyFilter::verify`].
+            /// Maps a file for reading. Costs the same for any size, and reads only the pages that
+            /// queries need. The body's checksum isn't checked; see [`AnyFilter::verify`].
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();
@@ -111,10 +108,9 @@ macro_rules! files {
         }
 
         impl<$($kind: $layout,)? B: Body> $filter<$($kind,)? B> {
-            /// Writes the filter to `path`, which is replaced as a whole or
-            /// not at all. Fails with [`Error::Busy`] while another writer has
-            /// that file; see [`FileLock`] for adding to a filter that others
-            /// may be adding to.
+            /// Writes the filter to `path`, which is replaced as a whole or not at all. Fails with
+            /// [`Error::Busy`] while another writer has that file; see [`FileLock`] for adding to a
+            /// filter that others may be adding to.
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();
@@ -147,18 +143,17 @@ macro_rules! files {
                 disk::save_new(path.as_ref(), &self.header(), &self.all_words())
             }
 
-            /// Writes the filter over the file that the caller has locked,
-            /// which stays locked; see [`FileLock`].
+            /// Writes the filter over the file that the caller has locked, which stays locked; see
+            /// [`FileLock`].
             #[cfg(feature = "files")]
             #[doc(hidden)]
             pub fn save_under(&self, lock: &mut FileLock) -> Result<(), Error> {
                 disk::save_under(lock, &self.header(), &self.all_words())
             }
 
-            /// [`save_under`](Self::save_under) for a filter to which keys were
-            /// added since it was loaded, and nothing else done. Little that is
-            /// new in a large file is written in place. A process that dies
-            /// meanwhile leaves all old keys, and some of the new.
+            /// [`save_under`](Self::save_under) for a filter that was loaded and then only had keys
+            /// added. If few blocks of a large file have changed, they are written in place. A
+            /// process that dies meanwhile leaves all old keys and some of the new.
             ///
             /// ```
             /// # let dir = tempfile::tempdir().unwrap();
@@ -190,16 +185,16 @@ macro_rules! files {
                 bytes::to_base64(&self.to_bytes())
             }
 
-            /// Part of the body's bytes, as a file has them: from `at` on, at
-            /// most `len`. A large filter is sent in pieces that way.
+            /// At most `len` bytes of the body from `at` on, in the file's order, to send a large
+            /// filter in pieces.
             #[must_use]
             #[doc(hidden)]
             pub fn read_body(&self, at: u64, len: usize) -> Vec<u8> {
                 bytes::read(&self.all_words(), at, len)
             }
 
-            /// The header of this filter's file, with the checksum of the body,
-            /// all of which is read. [`Draft`](crate::internals::Draft) takes both.
+            /// The header of this filter's file, with the body's checksum, which takes reading all
+            /// of the body. For [`Draft`](crate::internals::Draft).
             #[must_use]
             #[doc(hidden)]
             pub fn sealed_header(&self) -> Header {
@@ -215,9 +210,9 @@ files!(AnyFilter);
 
 #[cfg(feature = "files")]
 impl AnyFilter {
-    /// Creates the file of an empty filter, which must not exist, without
-    /// holding the filter in memory: for one larger than that. The space on
-    /// disk is taken at once, so that a full disk shows now.
+    /// Creates the file of an empty filter, which must not exist, without holding the filter in
+    /// memory: for filters larger than memory. Allocates the space on disk at once, so that a full
+    /// disk fails now.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -233,7 +228,7 @@ impl AnyFilter {
         Self::create_or(path.as_ref(), plan, hasher, Existing::Keep)
     }
 
-    /// [`create`](Self::create), replacing a file that exists.
+    /// Like [`create`](Self::create), but replaces an existing file.
     #[doc(hidden)]
     pub fn create_over(path: impl AsRef<Path>, plan: &Plan, hasher: Hasher) -> Result<(), Error> {
         Self::create_or(path.as_ref(), plan, hasher, Existing::Replace)

@@ -1,4 +1,4 @@
-//! The memory of filters, for servers that account for it and move it.
+//! The memory of filters, for servers that track and move it.
 
 use crate::filter::growing::Growing;
 use crate::filter::shell::Filter;
@@ -7,8 +7,8 @@ use crate::raw::shape::Shaped;
 macro_rules! heap {
     ($type:ident $(<$layout:ident: $bound:ident>)?) => {
         impl$(<$layout: $bound>)? $type$(<$layout>)? {
-            /// The addresses of all memory of the filter, and the alignment of
-            /// each. Needs the feature `plain-heap`.
+            /// The addresses of all memory of the filter, each with its alignment. Needs the
+            /// feature `plain-heap`.
             #[must_use]
             #[doc(hidden)]
             pub fn allocations(&self) -> Vec<(*const u8, usize)> {
@@ -18,9 +18,9 @@ macro_rules! heap {
                 all
             }
 
-            /// Has `mover` move the body's memory: it gets the address and
-            /// length of each allocation, and returns the new address or the
-            /// same. Needs the feature `plain-heap`; mapped memory stays.
+            /// Has `mover` move the body's memory: it gets the address and length of each
+            /// allocation, and returns the new address or the same. Needs the feature `plain-heap`;
+            /// mapped memory stays.
             ///
             /// # Safety
             /// - `mover` returns the address it was given, or memory of the

@@ -1,4 +1,4 @@
-//! Adding by several threads at once, with the answers of one.
+//! Several threads add keys and get the answers that one thread would get.
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -11,36 +11,36 @@ use crate::store::body::Body as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Fewer keys than these aren't worth sorting.
+/// Not worth sorting below this.
 const FEW: usize = 256;
-/// Sorting keys by ranges takes about half as long as adding them, so it pays when more threads than these add.
+/// Sorting keys by ranges takes about half as long as adding them, so it pays only with more threads than this.
 const TOO_FEW: usize = 2;
 
-/// Adds numbered batches of keys to a filter from several threads. The bits and the answers are those of one thread
-/// that adds the batches one after the other; see [`AnyFilter::in_order`].
+/// Adds numbered batches of keys to a filter from several threads. Bits and answers are those of one thread that
+/// adds the batches in order; see [`AnyFilter::in_order`].
 pub struct InOrder<'a> {
-    /// Written to by a batch that is alone; batches on their way only read the older layers, and add to ranges of the
-    /// newest in turn.
+    /// Locked for writing by a batch that runs alone. Concurrent batches only read the older layers, and take turns
+    /// at the ranges of the newest.
     filter: RwLock<&'a mut AnyFilter>,
     order: Order,
-    /// The ranges that have an order of batches.
+    /// How many ranges keep an order of batches.
     ranges: usize,
-    /// The first number that no batch has had. Two batches of one number would be in a range at once.
+    /// The first unused batch number. Two batches with one number would be in a range at once.
     unused: AtomicU64,
-    /// Room in the newest layer, if all keys that are on their way are new.
+    /// Room in the newest layer if every key of the running batches is new.
     room: AtomicU64,
-    /// Keys that the filter has not counted yet.
+    /// New keys that the filter hasn't counted yet.
     added: AtomicU64,
     before_growing: fn(&mut Growing),
-    /// Few threads take turns, as do those that add to other kinds than blocked and growing ones.
+    /// Batches run alone with few threads, and for kinds other than blocked and growing.
     always_alone: bool,
     failed: AtomicBool,
-    /// Of threads that are not adding.
+    /// Buffers of threads that aren't adding.
     spare: Mutex<Vec<Sorted>>,
 }
 
 impl AnyFilter {
-    /// Lets so many threads add numbered batches. `before_growing` is called whenever a growing filter may be about to
+    /// Lets this many threads add numbered batches. Calls `before_growing` whenever a growing filter may be about to
     /// grow.
     ///
     /// ```
@@ -79,7 +79,7 @@ impl AnyFilter {
     }
 }
 
-/// The lines that new keys are added to, unless other processes see them, too.
+/// The lines that new keys go to, unless other processes share them.
 fn newest(filter: &AnyFilter) -> Option<(&BlockedShape, &[AtomicU64])> {
     match filter {
         AnyFilter::Growing(filter) if !filter.is_shared() => Some(filter.newest_lines()),
@@ -90,12 +90,12 @@ fn newest(filter: &AnyFilter) -> Option<(&BlockedShape, &[AtomicU64])> {
     }
 }
 
-/// How many ranges batches can be in at once; 0 where they must be alone.
+/// How many ranges batches can be in at once; 0 if they must run alone.
 fn ranges(filter: &AnyFilter) -> usize {
     newest(filter).map_or(0, |(shape, _)| shape.ranges())
 }
 
-/// How many new keys it takes before it grows, or refuses them.
+/// How many new keys it takes before it grows or refuses them.
 fn room(filter: &AnyFilter) -> u64 {
     match filter {
         AnyFilter::Growing(filter) => filter.room(),
@@ -105,9 +105,9 @@ fn room(filter: &AnyFilter) -> u64 {
 
 impl<'a> InOrder<'a> {
     /// Adds the keys of the batch with this number; `new[i]` is the answer for `hashes[i]`. Waits for batches with
-    /// lower numbers, so each number, from 0 on, must be given by some thread; a thread that panics on the way keeps
-    /// the others waiting. `wanted` is asked when all batches before this one have begun; where it says no, or one of
-    /// them has failed, nothing is added. Gives whether it was.
+    /// lower numbers, so some thread must pass each number from 0 on; if a thread panics in between, the others wait
+    /// for ever. Calls `wanted` once all earlier batches have begun. If it returns `false`, or an earlier batch has
+    /// failed, nothing is added. Returns whether the keys were added.
     ///
     /// # Panics
     /// If `new` is not as long as `hashes`, or the number was given before.
@@ -146,12 +146,12 @@ impl<'a> InOrder<'a> {
         added.map(|()| true)
     }
 
-    /// Takes the filter, and room for so many keys in its newest layer, if it has that room. Before the batch begins: if
-    /// a later batch had the filter first, [`with`](Self::with) could wait for that batch, this one for `with`, and
-    /// the later one for this one.
+    /// Locks the filter for reading and reserves room for this many keys in its newest layer, if it has that room. Must
+    /// come before the batch begins: if a later batch had the lock first, [`with`](Self::with) could wait for that
+    /// batch, this one for `with`, and the later one for this one.
     fn enter(&self, number: u64, count: u64) -> Option<RwLockReadGuard<'_, &'a mut AnyFilter>> {
         if self.room.load(Relaxed) < count {
-            // The others may have had fewer new keys than they could have had.
+            // Other batches may have added fewer new keys than they reserved.
             self.order.wait_for_others(number);
         }
         let filter = self.filter.read().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,8 @@ impl<'a> InOrder<'a> {
         Some(filter)
     }
 
-    /// Adds keys to the newest layer, where room was taken for them, beside other batches.
+    /// Adds keys to the newest layer, where room is reserved for them, concurrently with other
+    /// batches.
     fn insert_beside(&self, number: u64, filter: &AnyFilter, hashes: &[Hash], new: &mut [bool]) {
         let Some((shape, words)) = newest(filter) else {
             unreachable!("it has ranges");
@@ -202,7 +203,7 @@ impl<'a> InOrder<'a> {
         while at < hashes.len() {
             let mut to = hashes.len();
             if filter.room() < (to - at) as u64 {
-                // How it grows must not depend on what is a batch.
+                // How it grows must not depend on batch sizes.
                 (self.before_growing)(filter);
                 to = to.min(at + BLOCK);
             }
@@ -212,7 +213,7 @@ impl<'a> InOrder<'a> {
         Ok(())
     }
 
-    /// The filter, between two batches.
+    /// Runs `use_it` on the filter between two batches.
     pub fn with<R>(&self, use_it: impl FnOnce(&mut AnyFilter) -> R) -> R {
         let mut filter = self.settled();
         let result = use_it(&mut filter);
@@ -265,7 +266,7 @@ mod tests {
         });
     }
 
-    /// Adds batches of so many keys by so many threads.
+    /// Adds batches of this many keys with this many threads.
     fn add(filter: &mut AnyFilter, keys: &[Hash], threads: usize, batch: usize) -> Vec<bool> {
         let mut new = vec![false; keys.len()];
         let adding = filter.in_order(threads, step);
@@ -287,7 +288,7 @@ mod tests {
 
     const WAYS: [(usize, usize); 5] = [(1, 5_000), (2, 900), (5, 300), (9, 4_000), (3, 100)];
 
-    /// Batches of all sizes by several threads, and by one without any of this.
+    /// Batches of all sizes, by several threads and by one thread without `InOrder`.
     #[test]
     fn bits_and_answers_are_those_of_one_thread() {
         let count = usual_or(300_000, 3_000);
@@ -356,7 +357,7 @@ mod tests {
         assert!(matches!(add(3, &keys, true), (Ok(false), 0)));
     }
 
-    /// Threads that add meanwhile neither wait for it for ever, nor miss what it does.
+    /// Concurrent adders don't wait for ever, and see the change.
     #[test]
     fn the_filter_is_used_between_batches() {
         let keys = hashes(5, usual_or(200_000, 4_000), u64::MAX);
@@ -386,7 +387,7 @@ mod tests {
                 std::thread::yield_now();
             }
         });
-        // Another one, whose keys have more lines.
+        // Another filter, whose keys have more lines.
         let was = adding.with(|filter| {
             let other = Growing::new(1_000, 1e-15).unwrap();
             std::mem::replace(filter, other.into())

@@ -1,4 +1,4 @@
-//! Keys on their way into a filter, and the number of those in it.
+//! Hashing keys in batches, and counting the keys of a filter.
 
 use crate::hash::Hash;
 use crate::hasher::Hasher;
@@ -8,16 +8,16 @@ use std::borrow::Cow;
 /// How many distinct keys a filter holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyCount {
-    /// Counted when they were added. A new key that seemed present was not
-    /// counted, so this is too low by about the rate.
+    /// Counted when they were added. New keys that seemed present weren't counted, so this is too
+    /// low by about the rate.
     Counted(u64),
-    /// The count is unknown (after a union, an intersection or the death of a
-    /// writer); this is an estimate from how full the filter is.
+    /// An estimate from how full the filter is, because the count is unknown (after a union, an
+    /// intersection or the death of a writer).
     Estimated(u64),
 }
 
 impl KeyCount {
-    /// The number, however it was found.
+    /// The number, counted or estimated.
     ///
     /// ```
     /// assert_eq!(tamis::KeyCount::Counted(3).get(), 3);
@@ -29,8 +29,8 @@ impl KeyCount {
     }
 }
 
-/// Calls `each` with the hashes of some keys and the room for their answers: at most as
-/// many at once as `hashes` has room for. Keys that are hashes are not copied there.
+/// Calls `each` with the hashes of some keys and the room for their answers, as many at once as
+/// `hashes` holds. Keys that are hashes aren't copied.
 ///
 /// # Panics
 /// If there are not as many answers as keys.
@@ -59,7 +59,7 @@ pub(crate) fn in_blocks<K: Key, E>(
     Ok(())
 }
 
-/// The hashes of all keys, which are copied only if they are not hashes.
+/// The hashes of all keys; copied only if the keys aren't hashes.
 pub(crate) fn hashed<'k, K: Key>(hasher: &Hasher, keys: &'k [K]) -> Cow<'k, [Hash]> {
     match K::batch(keys).hashes() {
         Some(hashes) => Cow::Borrowed(hashes),

@@ -1,4 +1,4 @@
-//! The kinds that have no methods of their own.
+//! Kinds without methods of their own.
 
 use crate::filter::shell::Filter;
 use crate::raw::blocked::BlockedShape;
@@ -32,11 +32,10 @@ pub type Bloom<B = Bytes> = Filter<BloomShape, B>;
 /// ```
 pub type Blocked<B = Bytes> = Filter<BlockedShape, B>;
 
-/// A finished list that is fast to build and to ask; see [`Filter`] for its
-/// methods.
+/// A finished list that is fast to build and to query; see [`Filter`] for its methods.
 ///
-/// About 1.09 times `log2(1/rate)` bits a key, where Bloom filters need 1.44.
-/// It is built from all its keys: there is no empty one to add keys to.
+/// About 1.09 times `log2(1/rate)` bits a key, where Bloom filters need 1.44. It is built from all
+/// its keys at once; there is no empty one to add keys to.
 ///
 /// ```compile_fail,E0599
 /// tamis::Fuse::new(1_000, 0.01); // nor `template`, `clear`, `share`
@@ -53,9 +52,8 @@ pub type Fuse<B = Bytes> = Filter<FuseShape, B>;
 
 /// The smallest finished list; see [`Filter`] for its methods.
 ///
-/// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`]
-/// needs 1.09 and Bloom filters 1.44. Asking takes up to one and a half times
-/// as long as fuse.
+/// About 1.003 times `log2(1/rate)` bits a key, where [`Fuse`] needs 1.09 and Bloom filters 1.44. A
+/// look-up takes up to one and a half times as long as in fuse.
 ///
 /// ```
 /// use tamis::{Hasher, KeyCount, Ribbon};
@@ -66,8 +64,8 @@ pub type Fuse<B = Bytes> = Filter<FuseShape, B>;
 /// ```
 pub type Ribbon<B = Bytes> = Filter<RibbonShape, B>;
 
-/// A block list with an allow list, in one filter that is wrong on no key of
-/// either; see [`Filter`] for its methods.
+/// A block list with an allow list in one filter, never wrong about a key on either; see [`Filter`]
+/// for its methods.
 ///
 /// ```
 /// use tamis::{Cascade, Hasher};

@@ -1,4 +1,4 @@
-//! Filters, as users hold them.
+//! The filter types.
 
 mod adding;
 pub(crate) mod any;

@@ -45,17 +45,17 @@ impl Open {
         self
     }
 
-    /// Opens a file that was open for writing when its machine went down. Keys
-    /// that were added last may be missing from it: the one case in which a
-    /// filter can answer a false "no", so it must be asked for.
+    /// Opens a file that was open for writing when its machine crashed. The keys added last may be
+    /// missing from it: the one case in which a filter can give a false "no", so callers must opt
+    /// in.
     pub fn accept_loss(mut self) -> Self {
         self.accept_loss = true;
         self
     }
 
-    /// Whether a file's body is compared with its checksum, where it has one. If nothing is said,
-    /// [`load`](Self::load) does so, and [`share`](Self::share), which ends the checksum;
-    /// [`open`](Self::open) does not, so that it costs the same for any size.
+    /// Whether to compare a file's body with its checksum, if it has one. By default
+    /// [`load`](Self::load) does, and so does [`share`](Self::share), which drops the checksum;
+    /// [`open`](Self::open) doesn't, so it costs the same for any size.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -85,8 +85,8 @@ impl Open {
         }
     }
 
-    /// Reads a whole file into memory, and checks every byte of one that is
-    /// sealed; see [`AnyFilter::verify`] for those that are not.
+    /// Reads a whole file into memory, and verifies it if it is sealed; see [`AnyFilter::verify`]
+    /// for unsealed files.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -120,8 +120,9 @@ impl Open {
         AnyFilter::assemble(disk::map(path.as_ref(), self.terms())?)
     }
 
-    /// Maps a file for writing next to other processes; see [`Filter::share`](crate::Filter::share).
-    /// A file that may have lost keys is never shared: load and save it first.
+    /// Maps a file for writing, together with other processes; see
+    /// [`Filter::share`](crate::Filter::share). Files that may have lost keys can't be shared: load
+    /// and save them first.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -151,8 +152,8 @@ impl Open {
         AnyFilter::assemble(bytes::decode(bytes, self.terms())?)
     }
 
-    /// For a filter that arrives in pieces: checks its header and its whole length, header included, and
-    /// then allocates room for its body, which the caller fills.
+    /// For a filter that arrives in pieces: checks its header and its total length, header included,
+    /// then allocates room for the body, which the caller fills.
     ///
     /// ```
     /// use tamis::internals::raw::HEADER_LEN;
@@ -170,7 +171,7 @@ impl Open {
         Draft::of_file(header, len, self.terms())
     }
 
-    /// Copies a filter out of base64 text; white space in it is ignored.
+    /// Copies a filter from base64 text, ignoring white space.
     #[doc(hidden)]
     pub fn from_base64(&self, text: &str) -> Result<AnyFilter, Error> {
         self.from_bytes(&bytes::from_base64(text)?)
@@ -184,9 +185,8 @@ impl Open {
 
 #[cfg(feature = "files")]
 impl AnyFilter<Map> {
-    /// Reads the whole body of a mapped file and compares it with the
-    /// checksum in its header. `false` if there is none, because the file was
-    /// last written in place.
+    /// Reads the whole body of a mapped file and compares it with the checksum in its header.
+    /// `false` if there is none because the file was last written in place.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ impl AnyFilter<Map> {
     pub fn verify(path: impl AsRef<Path>, open: &Open) -> Result<bool, Error> {
         let open = open.clone().verify(true);
         let (header, map) = disk::map(path.as_ref(), open.terms())?;
-        // Some bodies describe themselves.
+        // The bodies of some kinds describe themselves.
         Self::assemble((header, map))?;
         Ok(header.is_sealed())
     }

@@ -1,5 +1,5 @@
-//! The shell of every kind but the growing one: hashing, counting, asking. The
-//! algorithms are in the kinds' own files, over plain slices of words.
+//! The shell of every kind but growing: hashing, counting, queries. The algorithms are in each
+//! kind's own file, over plain slices of words.
 
 use crate::error::Error;
 use crate::filter::keys::KeyCount;
@@ -42,8 +42,7 @@ pub struct Filter<L, B = Bytes> {
     pub(super) hasher: Hasher,
     capacity: u64,
     rate: f64,
-    /// Those counted, or [`KEYS_UNKNOWN`]. Of a shared mapping, the count is in the file
-    /// and this one is unused.
+    /// The count, or [`KEYS_UNKNOWN`]. Unused for a shared mapping, whose count is in the file.
     pub(super) keys: AtomicU64,
     pub(super) body: B,
 }
@@ -61,8 +60,8 @@ impl<L: Creatable + Shaped> Filter<L> {
         Self::with_hasher(keys, rate, Hasher::default())
     }
 
-    /// An empty filter whose keys are hashed by `hasher`: under another seed, or
-    /// keyed against hostile input.
+    /// An empty filter whose keys are hashed by `hasher`: under another seed, or keyed against
+    /// hostile input.
     ///
     /// ```
     /// use tamis::{Blocked, Hasher, SecretKey};
@@ -88,7 +87,7 @@ impl<L: Creatable + Shaped> Filter<L> {
         let header = Header::of_plan(plan, hasher);
         let mut body = Bytes::zeroed(header.body_len())?;
         if L::KIND == Kind::Window {
-            // Streams wait for the slowest of their keys.
+            // Page faults would slow down single keys of a stream.
             body.populate();
         }
         Self::assemble((header, body))
@@ -190,7 +189,7 @@ impl<L: Shaped> Filter<L> {
 
 #[cfg(feature = "plain-heap")]
 impl<L: Shaped> Filter<L> {
-    /// Memory next to the body.
+    /// Memory besides the body.
     pub(super) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
         std::iter::empty()
     }
@@ -203,7 +202,7 @@ impl<L: Shaped> Filter<L> {
 impl<L: Shaped, B: Body> Filter<L, B> {
     pub(crate) fn assemble((header, body): (Header, B)) -> Result<Self, Error> {
         let shape = L::try_from(header.shape)?;
-        // Kernels index by the shape alone.
+        // Kernels index by the shape, unchecked.
         assert_eq!(size_of_val(body.words()) as u64, shape.body_len());
         Ok(Self {
             shape: shape.complete(body.words())?,
@@ -212,8 +211,7 @@ impl<L: Shaped, B: Body> Filter<L, B> {
             rate: header.rate,
             keys: AtomicU64::new(match header.state.open_under {
                 None => header.state.keys,
-                // A writer that died, or one still at work, may be between a
-                // key and its count.
+                // A writer that died or is still at work may not have counted its last key yet.
                 Some(_) => KEYS_UNKNOWN,
             }),
             body,
@@ -281,7 +279,7 @@ impl<L: Shaped, B: Body> Filter<L, B> {
         }
     }
 
-    /// The steps of a look-up of the key, and what each finds; see
+    /// The steps of a look-up, and what each finds; see
     /// [`AnyFilter::explain`](crate::AnyFilter::explain).
     #[doc(hidden)]
     #[must_use]
@@ -341,8 +339,8 @@ impl<L: Shaped, B: Body> Filter<L, B> {
         }
     }
 
-    /// The number of distinct keys, estimated from how full the filter is.
-    /// Saturates when it is completely full.
+    /// The number of distinct keys, estimated from how full the filter is. Saturates when it is
+    /// full.
     #[must_use]
     #[doc(hidden)]
     pub fn estimated_keys(&self) -> u64 {
@@ -361,8 +359,7 @@ impl<L: Shaped, B: Body> Filter<L, B> {
         self.shape.body_len()
     }
 
-    /// Whether both have the same geometry and hash, so that they can be
-    /// combined.
+    /// Whether both have the same geometry and hash, so they can be combined.
     ///
     /// ```
     /// use tamis::{Blocked, Hasher};
@@ -384,7 +381,7 @@ impl<L: Shaped, B: Body> Filter<L, B> {
         }
     }
 
-    /// Whether every bit of this one is set in `other`, too.
+    /// Whether every bit of this filter is also set in `other`.
     pub(crate) fn is_subset_of<C: Body>(&self, other: &Filter<L, C>) -> Result<bool, Error>
     where
         L: BitLayout,
@@ -395,7 +392,7 @@ impl<L: Shaped, B: Body> Filter<L, B> {
     }
 }
 
-/// Asking; a [`Window`](crate::Window) is asked as of a moment.
+/// Queries; those of a [`Window`](crate::Window) need a moment.
 impl<L: Timeless + Shaped, B: Body> Filter<L, B> {
     /// Whether the key may have been added. "No" is always right; "yes" is
     /// wrong for about one in `1/rate` keys that were not added.
@@ -435,7 +432,7 @@ impl<L: Timeless + Shaped, B: Body> Filter<L, B> {
 }
 
 impl<L: Rated + Shaped, B: Body> Filter<L, B> {
-    /// The rate to expect now, computed from the filter's actual content.
+    /// The rate to expect now, computed from the filter's content.
     ///
     /// ```
     /// use tamis::Blocked;
@@ -450,8 +447,8 @@ impl<L: Rated + Shaped, B: Body> Filter<L, B> {
         self.shape.rate_now(self.body.words())
     }
 
-    /// The expected number of distinct keys that wrongly got the answer "not new"
-    /// when they were added: what a deduplicator has lost so far.
+    /// The expected number of distinct keys that wrongly got "not new" when they were added: a
+    /// deduplicator's loss so far.
     ///
     /// ```
     /// use tamis::Blocked;

@@ -1,4 +1,4 @@
-//! The window, as users hold it.
+//! The window filter.
 
 use crate::error::Error;
 use crate::filter::keys::hashed;
@@ -23,10 +23,10 @@ use std::time::Duration;
 /// A filter that forgets: "seen in the last 24 hours", "among the last ten
 /// million". See [`Filter`] for its other methods.
 ///
-/// A key inside the window is never missed. One that is older than the window
-/// and one generation (an eighth of it, by default) is forgotten; in between it
-/// may be either. Time is an argument: there is no clock in it, and keys need not come in
-/// the order of their times: those up to a generation late get the same answers.
+/// A key inside the window is never missed. A key older than the window plus one generation (an
+/// eighth of it, by default) is forgotten; in between, it may be either. Time is an argument, not a
+/// clock, and keys needn't come in order of time: keys up to a generation late get the same
+/// answers.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,8 +40,8 @@ use std::time::Duration;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// Threads and processes add at once. What `contains` and the other methods of
-/// all kinds say is as of the latest moment that was added.
+/// Threads and processes can add concurrently. `contains` and the other methods of all kinds answer
+/// as of the latest moment added.
 pub type Window<B = Bytes> = Filter<WindowShape, B>;
 
 /// A generation of a [`Window`], as it is now.
@@ -58,20 +58,19 @@ pub type Window<B = Bytes> = Filter<WindowShape, B>;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Its number: how many such generations fit before it since 1970, or since
-    /// the first key.
+    /// Its number: how many generations precede it since 1970, or since the first key.
     pub number: i64,
     /// When it begins, in microseconds since 1970 or in keys since the first.
     pub start: i64,
     /// When the next begins.
     pub end: i64,
-    /// Keys that were last told new, or renewed, in it.
+    /// Keys whose last "new" or renewal was in it.
     pub keys: u64,
 }
 
 impl Filter<WindowShape> {
-    /// An empty window in which a key is told new again `span` after it was told
-    /// new. It is made for `keys` keys in the span, in 8 generations.
+    /// An empty window that reports a key as new again `span` after it was last reported new. It is
+    /// made for `keys` keys in the span, in 8 generations.
     ///
     /// ```
     /// use std::time::Duration;
@@ -88,8 +87,8 @@ impl Filter<WindowShape> {
         )
     }
 
-    /// An empty window in which a key is told new again `span` after it was last
-    /// seen: every sighting renews it.
+    /// An empty window that reports a key as new again `span` after it was last seen: every
+    /// sighting renews it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -142,15 +141,14 @@ impl Filter<WindowShape> {
         Self::assemble(disk::share(path.as_ref(), Terms::default())?)
     }
 
-    /// Adds a key seen at a moment, and returns whether it is new in the window that
-    /// ends then. "New" is always right; "not new" is wrong for at most one in `1/rate`
-    /// new keys. A moment older than the window of the latest one is told new and not
-    /// remembered; see [`remembers`](Self::remembers). A window of a number of
-    /// keys ignores the moment.
+    /// Adds a key seen at a moment, and returns whether it is new in the window that ends then.
+    /// "New" is always right; "not new" is wrong for at most one in `1/rate` new keys. A key older
+    /// than the window of the latest moment is reported as new but not remembered; see
+    /// [`remembers`](Self::remembers). A window of a number of keys ignores the moment.
     ///
     /// Threads and processes may add at the same time: no key is lost, and of several that add the
-    /// same new key, one gets "new". Two may only where one was stopped in the middle while others
-    /// emptied the key's bin, added it, and filled the bin so that it had to move.
+    /// same new key, one gets "new". Two get it only if one was stopped in the middle while others
+    /// emptied the key's bin, added the key, and filled the bin so that it had to move.
     ///
     /// ```
     /// use std::time::Duration;
@@ -166,19 +164,19 @@ impl Filter<WindowShape> {
         new[0]
     }
 
-    /// [`insert`](Self::insert) with exclusive access, which needs no atomic instructions.
-    /// A window that has more keys than it was made for grows.
+    /// [`insert`](Self::insert) with exclusive access, which needs no atomic instructions. A window
+    /// with more keys than it was made for grows.
     pub fn insert_mut(&mut self, key: impl Key, at: Moment) -> bool {
         let mut new = [false];
         self.insert_many_mut(&[key.key_hash(&self.hasher)], at, &mut new);
         new[0]
     }
 
-    /// Adds many keys next to other threads, with one moment for all or one for each (see
+    /// Adds many keys while other threads may add too, with one moment for all or one for each (see
     /// [`When`]); `new[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `new`, or the moments, are not as many as the keys.
+    /// If `new`, or the moments, don't match the number of keys.
     pub fn insert_many<'t, K: Key>(&self, keys: &[K], at: impl Into<When<'t>>, new: &mut [bool]) {
         assert_eq!(keys.len(), new.len(), "one answer for each key");
         let at = at.into();
@@ -188,11 +186,11 @@ impl Filter<WindowShape> {
     }
 
     /// [`insert_many`](Self::insert_many) with exclusive access, which needs no atomic
-    /// instructions. The answers are as if the keys were added one after the other, and a
-    /// window that has more keys than it was made for grows.
+    /// instructions. Answers as if the keys were added one by one; a window with more keys than it
+    /// was made for grows.
     ///
     /// # Panics
-    /// If `new`, or the moments, are not as many as the keys.
+    /// If `new`, or the moments, don't match the number of keys.
     ///
     /// ```
     /// use std::time::Duration;
@@ -231,14 +229,14 @@ impl Filter<WindowShape> {
             if times.len() > 1 {
                 times = &times[added..];
             }
-            // Without memory for another table, bins that overflow say "maybe" to all.
+            // Without memory for another table, overflowing bins answer "maybe" for every key.
             can_grow = self.grow().is_ok();
         }
         let words = self.body.words();
         self.shape.insert_many_shared(words, hashes, times, new);
     }
 
-    /// Slots that keys may take in the newest table before there has to be another.
+    /// Slots that keys may take in the newest table before another is needed.
     fn room_of_newest(&self) -> u64 {
         let table = self.shape.newest_table();
         match self.shape.table_count() {
@@ -262,7 +260,7 @@ impl Filter<WindowShape> {
             .map_or(u64::MAX, |grown| grown.body_len())
     }
 
-    /// How many more keys fit before the window grows, or, where it can't, before its rate rises.
+    /// How many more keys fit before the window grows or, if it can't, before its rate rises.
     ///
     /// ```
     /// let recent = tamis::Window::new(1_000, 0.01)?;
@@ -280,7 +278,7 @@ impl Filter<WindowShape> {
         self.room_of_newest().saturating_sub(taken)
     }
 
-    /// Gives the window a further table, for twice the keys of the last one.
+    /// Adds a table, for twice the keys of the last one.
     fn grow(&mut self) -> Result<(), Error> {
         let most = || Error::parameter("tables of a window", "at most 24", "one more");
         let grown = self.shape.grown().ok_or_else(most)?;
@@ -294,8 +292,8 @@ impl Filter<WindowShape> {
         Ok(())
     }
 
-    /// Adds all keys of `other`, each as old as it is there. Fails if the two differ in
-    /// options, shape or hash, or count keys, and then changes nothing.
+    /// Adds all keys of `other` with their ages. Fails and changes nothing if the two differ in
+    /// options, shape or hash, or count keys.
     ///
     /// ```
     /// use std::time::Duration;
@@ -316,7 +314,7 @@ impl Filter<WindowShape> {
                 instead: "which of two keys was first is not known; use windows of time",
             });
         }
-        // What others add meanwhile would be lost.
+        // Concurrent additions would be lost.
         if self.is_shared() {
             return Err(Error::Unable {
                 kind: Kind::Window,
@@ -362,10 +360,11 @@ impl Filter<WindowShape> {
 }
 
 impl<B: Body> Filter<WindowShape, B> {
-    /// Whether the key may have been added in the window that ends at a moment.
+    /// Whether the key may have been added in the window that ends at this moment.
     ///
-    /// The answer is that of [`insert`](Self::insert), so a key that was only added later is found, too: keys
-    /// need not come in order, and a slot knows one sighting of its key. Nothing was added before [`first`](Self::first).
+    /// Gives the same answer as [`insert`](Self::insert), so it also finds a key that was only added later: keys
+    /// needn't come in order, and a slot stores one sighting of its key. Nothing was added before
+    /// [`first`](Self::first).
     ///
     /// ```
     /// use std::time::Duration;
@@ -395,7 +394,7 @@ impl<B: Body> Filter<WindowShape, B> {
     /// (see [`When`]); `found[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `found`, or the moments, are not as many as the keys.
+    /// If `found`, or the moments, don't match the number of keys.
     pub fn contains_many<'t, K: Key>(
         &self,
         keys: &[K],
@@ -410,19 +409,19 @@ impl<B: Body> Filter<WindowShape, B> {
             .contains_many_at(self.words(), &hashes, at.all(), found);
     }
 
-    /// What it remembers, and how exactly it forgets.
+    /// Its options: what to remember, and how precisely to forget.
     pub const fn options(&self) -> WindowOptions {
         self.shape().options()
     }
 
-    /// The latest moment that was added. A window of a number of keys has none.
+    /// The latest moment added. `None` for a window of a number of keys.
     #[must_use]
     pub fn latest(&self) -> Option<Moment> {
         self.shape.latest(&Read(self.words()))
     }
 
-    /// The moment before which no key was added, new or not, as far as the window knows: when its first generation
-    /// begins, or the first of which it has a count. A window of a number of keys has none.
+    /// A moment before which no key was added, new or not, as far as the window knows: the start of its first
+    /// generation, or of the first that it has a count of. `None` for a window of a number of keys.
     ///
     /// ```
     /// use std::time::Duration;
@@ -450,8 +449,8 @@ impl<B: Body> Filter<WindowShape, B> {
         self.shape.added(&Read(self.words()))
     }
 
-    /// Whether a key of this moment would be remembered. If not, it is older than
-    /// the window that ends at [`latest`](Self::latest): it is told new, and not kept.
+    /// Whether a key at this moment would be remembered. If not, it is older than the window that
+    /// ends at [`latest`](Self::latest): it is reported as new, and not kept.
     ///
     /// ```
     /// use std::time::Duration;
@@ -471,8 +470,8 @@ impl<B: Body> Filter<WindowShape, B> {
         shape.is_by_keys() || oldest.is_none_or(|oldest| shape.generation_of(at) >= oldest)
     }
 
-    /// Whether a moment is so much older than the latest one, by more than a generation, that a key
-    /// which was in the window then may be forgotten by now: "new" is then no longer certain.
+    /// Whether a moment is more than a generation older than the latest one. Keys that were in its
+    /// window may then be forgotten, so "new" is no longer certain.
     ///
     /// ```
     /// use std::time::Duration;
@@ -491,8 +490,7 @@ impl<B: Body> Filter<WindowShape, B> {
         !shape.is_by_keys() && newest.is_some_and(|n| shape.generation_of(at) < n - 1)
     }
 
-    /// Keys added, new or renewed, to the generations that a question at this moment looks
-    /// at: what is remembered then.
+    /// Keys added, new or renewed, to the generations that a query at this moment covers.
     ///
     /// ```
     /// use std::time::Duration;

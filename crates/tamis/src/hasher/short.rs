@@ -1,5 +1,5 @@
-//! XXH3-128 of short keys, without a seed, where a product of 128 bits is a slow call: in WebAssembly. The same
-//! numbers as those of the crate, from products of 32-bit halves.
+//! XXH3-128 of short keys, without a seed, for WebAssembly, where a 128-bit product is a slow call. Gives the
+//! crate's numbers from products of 32-bit halves.
 
 use crate::hash::Hash;
 
@@ -27,7 +27,7 @@ const PRIME64_1: u64 = 0x9E37_79B1_85EB_CA87;
 const PRIME64_2: u64 = 0xC2B2_AE3D_27D4_EB4F;
 const PRIME64_4: u64 = 0x85EB_CA77_C2B2_AE63;
 
-/// The hash of a key of 4 to 128 bytes; none of others.
+/// The hash of a key of 4 to 128 bytes; `None` for others.
 #[inline(always)]
 pub(super) fn hash(key: &[u8]) -> Option<Hash> {
     match key.len() {
@@ -77,7 +77,7 @@ fn of_up_to_16(key: &[u8]) -> Hash {
 fn of_up_to_128(key: &[u8]) -> Hash {
     let len = key.len() as u64;
     let mut sums = (len.wrapping_mul(PRIME64_1), 0);
-    // From the middle of the key to its ends: 32 bytes at a time, 16 from either side.
+    // From the middle of the key to its ends: 32 bytes per step, 16 from either end.
     if key.len() > 32 {
         sums = of_middle(key, sums);
     }
@@ -133,7 +133,7 @@ const fn product(a: u64, b: u64) -> (u64, u64) {
     (other << 32 | low & LOW, high)
 }
 
-/// Both halves of a product in one.
+/// The two halves of a product, combined.
 #[inline(always)]
 const fn folded(a: u64, b: u64) -> u64 {
     let (low, high) = product(a, b);

@@ -1,4 +1,4 @@
-//! Making an index, entry by entry.
+//! Building an index, entry by entry.
 
 use crate::error::Error;
 use crate::index::entry::{BuiltFilter, EntryFilters, IndexOptions};
@@ -20,11 +20,10 @@ use std::{
     path::Path,
 };
 
-/// Puts an index together, entry by entry.
+/// Builds an index, entry by entry.
 ///
-/// Filters are written to the file as they arrive, so only the directory is
-/// held in memory: 32 bytes per filter, 48 per entry, and its id. The same
-/// entries in the same order give the same bytes.
+/// Filters are written to the file as they arrive, so only the directory is in memory: 32 bytes per
+/// filter, 48 per entry, and its id. The same entries in the same order give the same bytes.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
@@ -52,12 +51,12 @@ use std::{
 pub struct IndexBuilder {
     options: IndexOptions,
     sink: Sink,
-    /// Whether something could not be written, so that the rest is misplaced.
+    /// Whether a write has failed, so that the rest would be misplaced.
     broken: bool,
     /// Where the next body goes.
     at: u64,
     sums: Summing,
-    /// Records of each spec's filters.
+    /// Filter records, by spec.
     filters: Vec<Vec<u8>>,
     entries: Vec<u8>,
     count: usize,
@@ -71,12 +70,12 @@ enum Sink {
     #[cfg(feature = "files")]
     File {
         file: Replacement,
-        /// Bytes that are not yet written.
+        /// Bytes not yet written.
         buffer: Vec<u8>,
     },
 }
 
-/// Bytes that are written to a file at once.
+/// Bytes per write to a file.
 #[cfg(feature = "files")]
 const BUFFER: usize = 1 << 20;
 
@@ -86,19 +85,17 @@ impl IndexBuilder {
         Self::new(options, Sink::Memory(Vec::new()))
     }
 
-    /// Starts an index in a file. When the builder [finishes](Self::finish), the
-    /// file appears as a whole and replaces any file with its name. Until then,
-    /// nothing changes.
+    /// Starts an index in a file. When the builder [finishes](Self::finish), the file appears as a
+    /// whole and replaces any file with its name. Until then, nothing changes.
     ///
-    /// Two builders working on the same name at the same time would not see
-    /// each other's entries: take a `FileLock` before you open
-    /// the old index, and drop it after the new one is finished.
+    /// Two builders of the same name wouldn't see each other's entries: take a `FileLock` before
+    /// you open the old index, and drop it after the new one is finished.
     #[cfg(feature = "files")]
     pub fn create(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
         Self::begin(path.as_ref(), Existing::Replace, options)
     }
 
-    /// The same, but fails if there is a file with that name.
+    /// The same, but fails if a file with that name exists.
     #[cfg(feature = "files")]
     #[doc(hidden)]
     pub fn create_new(path: impl AsRef<Path>, options: &IndexOptions) -> Result<Self, Error> {
@@ -109,8 +106,8 @@ impl IndexBuilder {
     fn begin(path: &Path, existing: Existing, options: &IndexOptions) -> Result<Self, Error> {
         let mut file = Replacement::begin(path, existing)?;
         let path = file.path().to_owned();
-        // Locked before it takes the old one's name: who waits for the lock of
-        // the old file must not slip in between.
+        // Locked before it takes the old one's name, so that no one waiting for the old file's lock
+        // slips in between.
         file.file().lock().map_err(Error::io("locking", &path))?;
         let buffer = vec![0; HEADER_LEN];
         Ok(Self::new(options, Sink::File { file, buffer }))
@@ -137,7 +134,7 @@ impl IndexBuilder {
         self.count
     }
 
-    /// Whether there is no entry yet.
+    /// Whether there are no entries yet.
     #[doc(hidden)]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -172,8 +169,8 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Adds an entry whose keys are not known, such as a file that can't be
-    /// read. It is a candidate for every key.
+    /// Adds an entry whose keys are unknown, such as an unreadable file. It is a candidate for
+    /// every key.
     pub fn add_unindexed(
         &mut self,
         id: impl AsRef<[u8]>,
@@ -187,10 +184,10 @@ impl IndexBuilder {
         Ok(())
     }
 
-    /// Adds an entry of another index unchanged. Its filters are copied, not
-    /// rebuilt, and checked against their checksums on the way.
+    /// Adds an entry of another index unchanged. Its filters are copied, not rebuilt, and checked
+    /// against their checksums.
     ///
-    /// Both indexes must have been made with equal [options](IndexOptions).
+    /// Both indexes must have equal [options](IndexOptions).
     #[doc(hidden)]
     pub fn copy<B: Body>(&mut self, entry: &Entry<'_, B>) -> Result<(), Error> {
         self.options.check_like(entry.index)?;
@@ -242,8 +239,8 @@ impl IndexBuilder {
         self.sink.finish(directory)
     }
 
-    /// The same for an index that replaces the locked file: the lock is then
-    /// one of the new file, and was never anybody else's in between.
+    /// The same for an index that replaces the locked file: the lock then belongs to the new file,
+    /// without a gap that another process could use.
     ///
     /// ```
     /// use tamis::internals::file::FileLock;
@@ -318,7 +315,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the rest, and the header before all.
+    /// Writes the rest, then the header.
     fn finish(self, directory: Directory) -> Result<FileIndex, Error> {
         match self {
             Self::Memory(bodies) => FileIndex::in_memory(&bodies, directory),
@@ -326,7 +323,7 @@ impl Sink {
             Self::File { file, buffer } => {
                 let path = file.path().to_owned();
                 let file = place(file, &buffer, &directory)?;
-                // A mapping would keep the lock.
+                // A mapping would keep the lock alive.
                 file.unlock().map_err(Error::io("unlocking", &path))?;
                 FileIndex::map(&file, &path, directory)
             }
@@ -334,7 +331,7 @@ impl Sink {
     }
 }
 
-/// Writes what is missing, the header last, and gives the file its name. It is still locked.
+/// Writes the rest, the header last, and gives the file its name. It stays locked.
 #[cfg(feature = "files")]
 fn place(mut file: Replacement, rest: &[u8], directory: &Directory) -> Result<File, Error> {
     let path = file.path().to_owned();
@@ -352,8 +349,7 @@ mod tests {
     use super::*;
     use crate::index::EntryKeys;
 
-    /// A caller that continues after a failed write gets an error, not an index
-    /// with a hole in it.
+    /// A caller that continues after a failed write gets an error, not an index with a hole.
     #[test]
     fn a_failed_write_is_not_forgotten() {
         let dir = tempfile::tempdir().unwrap();
@@ -363,7 +359,7 @@ mod tests {
         let mut keys = EntryKeys::new(&options);
         (0..10_000u64).for_each(|i| keys.add(0, i.to_le_bytes()));
         let filters = keys.build().unwrap();
-        // A file that takes nothing.
+        // A file that refuses writes.
         if let Sink::File { file, buffer } = &mut builder.sink {
             *file.file() = File::open(dir.path()).unwrap();
             buffer.resize(BUFFER, 0);

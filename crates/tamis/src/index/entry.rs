@@ -10,8 +10,7 @@ use crate::raw::ribbon::compact::{self, Compact, Width};
 use crate::raw::sorted::sorted_distinct;
 use crate::store::body::Body;
 
-/// What applies to a whole index: rate, hash, and which keys of an entry are
-/// indexed.
+/// Options of a whole index: rate, hash, and which keys of an entry are indexed.
 ///
 /// ```
 /// use tamis::index::IndexOptions;
@@ -31,9 +30,9 @@ pub struct IndexOptions {
 }
 
 impl IndexOptions {
-    /// An entry that does not hold a key is a candidate with a probability of
-    /// at most `rate`, which must be between 2^-32 and 0.5. There is one sort of
-    /// keys, `"key"`, unless you name others with [`specs`](Self::specs).
+    /// An entry that doesn't hold a key is a candidate with a probability of at most `rate`, which
+    /// must be between 2^-32 and 0.5. There is one sort of keys, `"key"`, unless you name others
+    /// with [`specs`](Self::specs).
     pub fn new(rate: f64) -> Result<Self, Error> {
         Ok(Self {
             hasher: Hasher::default(),
@@ -49,8 +48,8 @@ impl IndexOptions {
         self
     }
 
-    /// Sets the sorts of keys that every entry has, each with its own filter:
-    /// 1 to 255 different names, which mean nothing to the library.
+    /// Sets the sorts of keys that every entry has, each with a separate filter: 1 to 255 different
+    /// names, which the library doesn't interpret.
     pub fn specs<S: Into<String>>(
         mut self,
         specs: impl IntoIterator<Item = S>,
@@ -70,7 +69,7 @@ impl IndexOptions {
         ))
     }
 
-    /// The options the index was made with; an update needs the same.
+    /// The options the index was made with, which an update needs.
     #[doc(hidden)]
     pub fn of<B: Body>(index: &FileIndex<B>) -> Self {
         Self {
@@ -99,8 +98,8 @@ impl IndexOptions {
         &self.specs
     }
 
-    /// Checks that entries of this index can be copied to one with these
-    /// options; if not, an [`Error::Unlike`] says why.
+    /// Checks that entries of this index can be copied to one with these options; otherwise an
+    /// [`Error::Unlike`] says why.
     #[doc(hidden)]
     pub fn check_like<B: Body>(&self, index: &FileIndex<B>) -> Result<(), Error> {
         let theirs = Self::of(index);
@@ -131,7 +130,7 @@ impl IndexOptions {
         Err(unlike("hash", seed(&self.hasher), seed(theirs)))
     }
 
-    /// Checks that these filters were made with such options.
+    /// Checks that these filters were made with these options.
     pub(super) fn check_filters(&self, filters: &EntryFilters) -> Result<(), Error> {
         self.check_hasher(&filters.hasher)?;
         let (ours, theirs) = (
@@ -154,8 +153,8 @@ fn unlike(what: &'static str, ours: String, theirs: String) -> Error {
     Error::Unlike { what, ours, theirs }
 }
 
-/// Collects the keys of one entry. Keys may repeat; memory grows to about twice
-/// the number of distinct keys.
+/// Collects the keys of one entry. Keys may repeat; memory is about twice that of the distinct
+/// keys.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, IndexOptions};
@@ -173,17 +172,17 @@ pub struct EntryKeys {
     hasher: Hasher,
     width: Width,
     specs: Vec<Distinct>,
-    /// Why keys of some specs are not known.
+    /// Why keys of some specs are unknown.
     reasons: Vec<String>,
 }
 
-/// Hashes, many of which repeat.
+/// Hashes with many duplicates.
 #[derive(Clone, Debug)]
 struct Distinct {
     hashes: Vec<Hash>,
     /// When to remove duplicates next.
     full: usize,
-    /// Whether there are more keys that could not be read.
+    /// Whether there are more keys, which couldn't be read.
     unknown: bool,
 }
 
@@ -198,7 +197,7 @@ impl Distinct {
         self.hashes.push(hash);
     }
 
-    /// Those that are known to be distinct and in order are not sorted again.
+    /// Skips sorting if they are already distinct and in order.
     fn into_sorted(self) -> Vec<Hash> {
         if self.hashes.is_sorted_by(|one, next| one < next) {
             return self.hashes;
@@ -214,7 +213,7 @@ impl Distinct {
 }
 
 impl EntryKeys {
-    /// No keys yet.
+    /// An empty collection.
     pub fn new(options: &IndexOptions) -> Self {
         let empty = Distinct {
             hashes: Vec::new(),
@@ -232,14 +231,14 @@ impl EntryKeys {
     /// Adds a key to the spec with this number.
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     #[inline]
     pub fn add(&mut self, spec: usize, key: impl Key) {
         self.specs[spec].add(key.key_hash(&self.hasher));
     }
 
-    /// Adds many keys that are already hashed. Those that come at once, each once
-    /// and ascending, need not be sorted.
+    /// Adds many keys that are already hashed. If they come all at once, distinct and ascending,
+    /// they needn't be sorted.
     ///
     /// ```
     /// use tamis::index::{EntryKeys, IndexOptions};
@@ -251,7 +250,7 @@ impl EntryKeys {
     /// ```
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     pub fn add_all(&mut self, spec: usize, hashes: Vec<Hash>) {
         let spec = &mut self.specs[spec];
         if spec.hashes.is_empty() {
@@ -261,8 +260,8 @@ impl EntryKeys {
         }
     }
 
-    /// Records that not all keys of the spec with this number are known, and
-    /// why. The entry is then a candidate for every key of that spec.
+    /// Records that some keys of the spec with this number are unknown, and why. The entry is then
+    /// a candidate for every key of that spec.
     ///
     /// ```
     /// use tamis::index::{EntryKeys, IndexBuilder, IndexOptions};
@@ -280,7 +279,7 @@ impl EntryKeys {
     /// ```
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     pub fn set_unknown(&mut self, spec: usize, reason: &str) {
         let spec = &mut self.specs[spec];
         spec.unknown = true;
@@ -290,8 +289,8 @@ impl EntryKeys {
         }
     }
 
-    /// Builds the filters of these keys. This is the slow part; different
-    /// entries can be built on different threads.
+    /// Builds the filters of these keys. This is the slow part; threads can build different entries
+    /// in parallel.
     pub fn build(self) -> Result<EntryFilters, Error> {
         let width = self.width;
         let build = |keys: Distinct| {
@@ -322,7 +321,7 @@ pub struct EntryFilters {
     hasher: Hasher,
     width: Width,
     pub(super) filters: Vec<BuiltFilter>,
-    /// Why some are unknown.
+    /// Why some keys are unknown.
     pub(super) reason: String,
 }
 
@@ -333,10 +332,10 @@ pub(super) enum BuiltFilter {
 }
 
 impl EntryFilters {
-    /// Distinct keys of the spec with this number; 0 if they are not known.
+    /// Distinct keys of the spec with this number; 0 if unknown.
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     pub fn keys(&self, spec: usize) -> u64 {
         match self.filters[spec] {
             BuiltFilter::Unknown => 0,
@@ -350,7 +349,7 @@ mod tests {
     use super::*;
     use crate::index::IndexBuilder;
 
-    /// Under another hash, every answer about the entry would be wrong.
+    /// With a different hash, every answer about the entry would be wrong.
     #[test]
     fn keys_hashed_otherwise_are_refused() {
         let options = IndexOptions::new(0.01).unwrap();

@@ -1,13 +1,13 @@
-//! The bytes of an index file: header, records, text. The only file of the
-//! index that knows an offset; `docs/format.md` is its normative description.
+//! The bytes of an index file: header, records, text. Only this file of the index knows offsets;
+//! `docs/format.md` is the normative description.
 //!
 //! ```text
 //! header | filter bodies | filter records | entry records | page sums | spec ends | text
 //! ```
 //!
-//! The directory is everything behind the bodies. Bodies are written while entries
-//! come, the directory when all are known. Opening reads and checks the directory;
-//! pages of bodies are compared with their sums when an answer depends on them.
+//! The directory is everything after the bodies. Bodies are written as entries come, the directory
+//! at the end. Opening reads and checks the directory; pages of bodies are compared with their sums
+//! when an answer depends on them.
 
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
@@ -19,14 +19,14 @@ use std::fmt;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-// Differs from a filter's in its fifth byte.
+// Differs from a filter's magic in the fifth byte.
 pub(super) const MAGIC_BYTES: [u8; 8] = *b"TAMIX\r\n\x1a";
 const VERSION: u16 = 1;
 
 const MAGIC: Range<usize> = 0..8;
 const FORMAT_VERSION: Range<usize> = after(MAGIC, 2);
 const RESERVED: Range<usize> = after(FORMAT_VERSION, 1);
-// Hash and flags are where a filter's header has them, and so is the secret.
+// Hash and flags, and the secret, are at the same offsets as in a filter's header.
 const HASH_AND_FLAGS: Range<usize> = after(RESERVED, 5);
 const ENTRIES: Range<usize> = after(HASH_AND_FLAGS, 8);
 const RATE: Range<usize> = after(ENTRIES, 8);
@@ -47,17 +47,16 @@ pub(super) const FILTER_LEN: usize = 32;
 pub(super) const ENTRY_LEN: usize = 48;
 /// The checksum of a page.
 const SUM_LEN: usize = 4;
-/// Bytes from one multiple of this to the next are a page. A quarter of those
-/// that systems read at once: a sum costs 0.4 % of the space, and comparing it
-/// about as much as the cache misses of the answer.
+/// Pages start at multiples of this. It is a quarter of a system's page: a sum costs 0.4 % of the
+/// space, and comparing it about as much as the cache misses of the answer.
 pub(super) const PAGE: usize = 1024;
-/// Key specs of an index at most.
+/// The most key specs of an index.
 pub(super) const MAX_SPECS: usize = 255;
 
 const FLAG_STAMPED: u32 = 1;
 const FLAG_RACY: u32 = 2;
 
-/// What an index knows of its entries: everything but the bodies of their filters.
+/// All data of an index except the bodies of its filters.
 #[derive(Clone, PartialEq)]
 pub(super) struct Directory {
     pub(super) hasher: Hasher,
@@ -65,10 +64,10 @@ pub(super) struct Directory {
     pub(super) width: Width,
     pub(super) entries: usize,
     pub(super) specs: usize,
-    /// Where the bodies end and the directory begins, in the file.
+    /// The file offset where the bodies end and the directory begins.
     pub(super) at: usize,
     pub(super) text_len: usize,
-    /// The directory as it is in the file.
+    /// The directory's bytes in the file.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -83,7 +82,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// Where the parts of the directory begin, from its own beginning.
+/// Where the parts of the directory begin, relative to its start.
 impl Directory {
     fn entries_at(&self) -> usize {
         self.specs * self.entries * FILTER_LEN
@@ -103,17 +102,17 @@ impl Directory {
 }
 
 impl Directory {
-    /// How many bytes the bodies take.
+    /// The length of the bodies in bytes.
     pub(super) const fn body_len(&self) -> u64 {
         (self.at - HEADER_LEN) as u64
     }
 
-    /// How many pages the header and the bodies take; none if there are no bodies.
+    /// How many pages the header and the bodies take; 0 without bodies.
     pub(super) fn pages(&self) -> usize {
         pages(self.at as u64) as usize
     }
 
-    /// Where in the file the bytes of a page lie that belong to bodies.
+    /// The file range of a page, clipped to the bodies.
     pub(super) fn page(&self, page: usize) -> Range<usize> {
         let start = page * PAGE;
         start.max(HEADER_LEN)..(start + PAGE).min(self.at)
@@ -124,7 +123,7 @@ impl Directory {
         field(&self.bytes, at..at + SUM_LEN)
     }
 
-    /// The records of one spec's filters, one an entry.
+    /// The records of one spec's filters, one per entry.
     #[inline]
     pub(super) fn filters(&self, spec: usize) -> &[[u8; FILTER_LEN]] {
         let len = self.entries * FILTER_LEN;
@@ -143,7 +142,7 @@ impl Directory {
         EntryRecord::decode(&self.entry_records()[entry])
     }
 
-    /// Whether the keys of some spec of the entry are not known.
+    /// Whether keys of some spec of the entry are unknown.
     pub(super) fn has_unknown(&self, entry: usize) -> bool {
         (0..self.specs).any(|spec| self.filter(spec, entry).is_unknown())
     }
@@ -162,12 +161,12 @@ impl Directory {
             0 => 0,
             spec => self.spec_end(spec - 1),
         };
-        // It was checked to be text.
+        // Already checked to be UTF-8.
         let text = &self.text()[start as usize..self.spec_end(spec) as usize];
         std::str::from_utf8(text).unwrap_or_default()
     }
 
-    /// The id of an entry, and the reason why keys of it are not known.
+    /// The id of an entry, and the reason why keys of it are unknown.
     pub(super) fn entry_text(&self, entry: usize) -> (&[u8], &str) {
         let start = match entry {
             0 => self.spec_end(self.specs - 1),
@@ -199,9 +198,9 @@ impl Directory {
         out
     }
 
-    /// Reads and checks everything but the bodies of an index of `len` bytes,
-    /// which `read` has. Never panics, whatever the bytes, and afterwards no query
-    /// does; `key` is the secret of a keyed index that does not hold it.
+    /// Reads with `read` and checks everything but the bodies of an index of `len` bytes. Neither
+    /// this nor a later query panics, whatever the bytes. `key` is the secret of a keyed index that
+    /// doesn't hold it.
     pub(super) fn decode(
         len: u64,
         key: Option<&SecretKey>,
@@ -230,13 +229,13 @@ impl Directory {
         Ok(this)
     }
 
-    /// Everything in the header but the places of the parts.
+    /// Everything in the header but the offsets of the parts.
     fn decode_header(h: &[u8; HEADER_LEN], key: Option<&SecretKey>) -> Result<Self, Error> {
         if h[MAGIC] != MAGIC_BYTES {
             let (expected, got) = (MAGIC_BYTES.escape_ascii(), h[MAGIC].escape_ascii());
             return Err(corrupt("magic of an index", expected, got));
         }
-        // Before the checksum: another version may sum up other bytes.
+        // Checked before the checksum, which another version may compute differently.
         let version = u16::from_le_bytes(field(h, FORMAT_VERSION));
         if version != VERSION {
             let expected = format_args!("{VERSION} (a newer tamis may read it)");
@@ -290,7 +289,7 @@ impl Directory {
         })
     }
 
-    /// Compares the file's length with the header, before a number of it is used.
+    /// Compares the file's length with the header before using any of its numbers.
     fn locate(&mut self, [entries, at, text_len]: [u64; 3], len: u64) -> Result<(), Error> {
         let per_entry = (self.specs * FILTER_LEN + ENTRY_LEN) as u64;
         let expected = entries
@@ -317,7 +316,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Ends ascend to the end of the text, and what is read as text is text.
+    /// Checks that ends ascend to the end of the text, and that text is UTF-8.
     fn check_text(&self) -> Result<(), Error> {
         let text = self.text();
         let unsound = |what, end: u64| corrupt(what, "ascending, within the text", end);
@@ -361,8 +360,7 @@ impl Directory {
         ))
     }
 
-    /// Bodies lie one behind the other, entry by entry, from the header to the
-    /// directory.
+    /// Checks that bodies are contiguous, entry by entry, from the header to the directory.
     fn check_filters(&self) -> Result<(), Error> {
         let specs: Vec<_> = (0..self.specs).map(|spec| self.filters(spec)).collect();
         let mut at = HEADER_LEN as u64;
@@ -393,8 +391,7 @@ impl Directory {
         Err(corrupt("end of the filters", self.at, at))
     }
 
-    /// How the table of a filter lies in its body, if it has keys. The record
-    /// was checked.
+    /// The shape of a filter's table, if it has keys. The record must have been checked.
     #[inline(always)]
     pub(super) fn table(&self, record: &FilterRecord) -> Option<Table> {
         match record.keys {
@@ -403,14 +400,14 @@ impl Directory {
         }
     }
 
-    /// Where a table lies, in words behind the header.
+    /// The range of a table, in words after the header.
     #[inline(always)]
     pub(super) fn words(record: &FilterRecord, table: &Table) -> Range<usize> {
         let start = (record.offset as usize - HEADER_LEN) / 8;
         start..start + table.words() as usize
     }
 
-    /// Where the body of a filter lies, in words behind the header.
+    /// The range of a filter's body, in words after the header.
     pub(super) fn body(&self, record: &FilterRecord) -> Range<usize> {
         let table = self.table(record);
         table.map_or(0..0, |table| Self::words(record, &table))
@@ -424,10 +421,10 @@ fn pages(directory: u64) -> u64 {
     directory.div_ceil(PAGE as u64)
 }
 
-/// Stands for the number of keys that are not known.
+/// Stands for an unknown number of keys.
 const UNKNOWN_KEYS: u64 = u64::MAX;
 
-/// Of the filter of one entry and spec; all zero if there are no keys.
+/// The record of one entry's filter for one spec; all zero if there are no keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FilterRecord {
     /// In the file.
@@ -437,20 +434,20 @@ pub(super) struct FilterRecord {
 }
 
 impl FilterRecord {
-    /// Of keys that are not known.
+    /// The record for unknown keys.
     pub(super) const UNKNOWN: Self = Self {
         offset: 0,
         keys: UNKNOWN_KEYS,
         shape: [0; 2],
     };
 
-    /// Whether it stands for keys that are not known, so that any may be there.
+    /// Whether the keys are unknown, so that it may hold any key.
     #[inline(always)]
     pub(super) fn is_unknown(&self) -> bool {
         self.keys == UNKNOWN_KEYS
     }
 
-    /// Distinct keys, as far as they are known.
+    /// Distinct keys; 0 if unknown.
     pub(super) fn known_keys(&self) -> u64 {
         if self.is_unknown() { 0 } else { self.keys }
     }
@@ -476,12 +473,12 @@ impl FilterRecord {
     }
 }
 
-/// Of one entry.
+/// The record of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryRecord {
-    /// Where its text ends, and that of the next begins.
+    /// The end of its text, where that of the next begins.
     pub(super) text_end: u64,
-    /// The text is the id, then the reason why keys are not known.
+    /// The text is the id, then the reason why keys are unknown.
     id_len: u32,
     flags: u32,
     stamp: [u64; 4],

@@ -1,5 +1,5 @@
-//! Which of these files can hold the key? One filter per entry, all in one file:
-//! [`FileIndex`] queries it, [`IndexBuilder`] makes it.
+//! Which of many files can hold the key? One filter per entry, all in one file: [`FileIndex`]
+//! queries it, [`IndexBuilder`] makes it.
 //!
 //! An index is written once and replaced as a whole.
 

@@ -1,9 +1,8 @@
-//! Checksums of the filters, page by page, so that an answer costs no more than
-//! the pages it is read from.
+//! Checksums of the filters, page by page, so that an answer costs no more than the pages it is
+//! read from.
 //!
-//! A "no" from a damaged page would be false for some key. So before a "no", the
-//! pages that the answer came from are compared with their sums, each once while
-//! an index is open.
+//! A "no" from a damaged page would be false for some key. So before a "no", the pages that it
+//! depends on are compared with their sums, each only once while an index is open.
 
 use crate::index::format::{Directory, PAGE};
 use crate::raw::header::HEADER_LEN;
@@ -16,7 +15,7 @@ const UNKNOWN: u8 = 0;
 const SOUND: u8 = 1;
 const DAMAGED: u8 = 2;
 
-/// What is known of every page.
+/// The check result of every page.
 pub(super) struct Pages(Box<[AtomicU8]>);
 
 impl Pages {
@@ -25,7 +24,7 @@ impl Pages {
         Self(pages.map(|_| AtomicU8::new(UNKNOWN)).collect())
     }
 
-    /// Whether all pages with these words of the bodies are as they were written.
+    /// Whether all pages with these words of the bodies are undamaged.
     #[inline(always)]
     pub(super) fn are_sound<W: Word>(
         &self,
@@ -59,16 +58,16 @@ impl Pages {
     }
 }
 
-/// With the number of the page, so that one in another's place is damage, too.
+/// Includes the page's number, to detect swapped pages.
 fn sum(digest: u64, page: usize) -> [u8; 4] {
     (digest as u32 ^ page as u32).to_le_bytes()
 }
 
-/// Sums up pages as they are written.
+/// Computes the sums of pages as they are written.
 pub(super) struct Summing {
     /// Where the next byte goes.
     at: usize,
-    /// Whether the page has any yet.
+    /// Whether the page has any bytes yet.
     begun: bool,
     page: Xxh3,
     sums: Vec<u8>,
@@ -81,7 +80,7 @@ impl std::fmt::Debug for Summing {
 }
 
 impl Summing {
-    /// `at` is where the filters begin, in the first page.
+    /// `at` is the offset of the filters in the first page.
     pub(super) fn new(at: usize) -> Self {
         Self {
             at,
@@ -110,7 +109,7 @@ impl Summing {
         self.begun = false;
     }
 
-    /// All sums, one behind the other.
+    /// All sums, concatenated.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.begun {
             self.end_page(self.at / PAGE);

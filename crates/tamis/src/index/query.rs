@@ -1,9 +1,8 @@
-//! One hash against the filters of all entries, and many against each.
+//! Looks up one hash in the filters of all entries, or many in each.
 //!
-//! A probe is a record, at most one word of bump codes, and two neighbouring
-//! groups of a table: each is asked of the memory for a block of entries
-//! before the first of them is needed. A "no" counts only if the pages it was
-//! read from are intact; otherwise the entry is a candidate.
+//! A probe reads a record, at most one word of bump codes, and two neighbouring groups of a table.
+//! Each of these is prefetched for a block of entries before the first is needed. A "no" counts
+//! only if the pages it was read from are intact; otherwise the entry is a candidate.
 
 use crate::hash::Hash;
 use crate::index::format::{Directory, FilterRecord};
@@ -12,9 +11,9 @@ use crate::raw::isa;
 use crate::raw::ribbon::compact::{Place, Table};
 use crate::raw::word::Word;
 
-/// Entries, or keys, whose misses overlap.
+/// Entries, or keys, that are prefetched together.
 const BLOCK: usize = 32;
-/// From this many keys on, each filter is asked all of them before the next one.
+/// From this many keys on, each filter looks up all of them before the next one.
 const MANY: usize = 8;
 
 /// An index, as a query sees it.
@@ -32,16 +31,16 @@ impl<W> Clone for Filters<'_, W> {
 
 impl<W> Copy for Filters<'_, W> {}
 
-/// The filter of an entry, ready to be asked.
+/// The filter of an entry, ready for look-ups.
 enum Filter<'a, W> {
-    /// Of no keys.
+    /// Contains no keys.
     Empty,
-    /// Of an entry that may hold any key.
+    /// May hold any key.
     Any,
     Table {
         table: Table,
         words: &'a [W],
-        /// Where they begin in the bodies.
+        /// Its offset in the bodies.
         at: usize,
     },
 }
@@ -92,8 +91,7 @@ impl<'a, W: Word> Filter<'a, W> {
         }
     }
 
-    /// Whether everything that the answer for this key depends on is as it was
-    /// written.
+    /// Whether everything that the answer for this key depends on is undamaged.
     #[inline(always)]
     fn is_sound(&self, index: Filters<'_, W>, hash: Hash) -> bool {
         let Self::Table { table, words, at } = self else {
@@ -125,8 +123,7 @@ pub(super) fn candidates<W: Word>(
     candidates_anywhere(index, spec, hash, found);
 }
 
-/// The same code, compiled with the instruction for parity that baseline
-/// x86_64 lacks.
+/// The same code, compiled with the parity instruction that baseline x86_64 lacks.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 fn candidates_popcnt<W: Word>(
@@ -233,7 +230,7 @@ mod tests {
     use super::*;
     use crate::index::{EntryKeys, IndexBuilder, IndexOptions};
 
-    /// What is compiled for some instructions answers as what runs anywhere.
+    /// Code compiled for special instructions answers like the portable code.
     #[test]
     fn every_path_gives_the_same_candidates() {
         let options = IndexOptions::new(0.2).unwrap();

@@ -1,4 +1,4 @@
-//! Asking an index.
+//! Reading and querying an index.
 
 use crate::error::Error;
 use crate::filter::keys::hashed;
@@ -28,11 +28,10 @@ use std::{
 
 /// Finds which of many entries, files or sets of keys, may hold a key.
 ///
-/// Every entry has an id and a small static filter of its keys, or one for
-/// each *spec*: an index of table files may have one for rows and another for
-/// pairs of row and column. A key is hashed once and looked up in the filters
-/// of all entries. An entry that holds the key is always a candidate; one that
-/// does not is a candidate at most at the promised rate.
+/// Every entry has an id and a small static filter of its keys, or one for each *spec*: an index of
+/// table files may have one for rows and another for pairs of row and column. A key is hashed once
+/// and looked up in the filters of all entries. An entry that holds the key is always a candidate;
+/// any other is a candidate at most at the promised rate.
 ///
 /// ```
 /// use tamis::index::{EntryKeys, FileIndex, IndexBuilder, IndexOptions};
@@ -51,14 +50,13 @@ use std::{
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// Opening an index reads its directory into memory and checks it. The filters
-/// stay in the mapped file. They are compared with their checksums, page by page, when an
-/// answer depends on them: an entry is left out only if the pages that say so
-/// are intact. Damage adds candidates; it never causes a false "no".
-/// [`verify`](Self::verify) checks all of them.
+/// Opening an index reads its directory into memory and checks it. The filters stay in the mapped
+/// file. They are compared with their checksums, page by page, when an answer depends on them: an
+/// entry is ruled out only if the pages involved are intact. Damage adds candidates; it never
+/// causes a false "no". [`verify`](Self::verify) checks all filters.
 ///
 /// An index is never changed in place. [`IndexBuilder`](super::IndexBuilder) makes a new one from an
-/// old one and copies the entries that have not changed.
+/// old one, copying unchanged entries.
 ///
 /// `B` owns the filters: [`Map`] (in memory, or a file mapped for reading) or
 /// `&[u8]`.
@@ -76,20 +74,19 @@ impl<B> fmt::Debug for FileIndex<B> {
     }
 }
 
-/// What systems read ahead of a mapped page that is missing.
+/// The system's read-ahead on a page fault in a mapping.
 #[cfg(feature = "files")]
 const READ_AHEAD: usize = 128 << 10;
 
 #[cfg(feature = "files")]
 impl FileIndex {
-    /// Maps an index file. This reads and checks the directory: 32 bytes per
-    /// filter, 48 per entry, and its id. Of the filters, a query reads only
-    /// what it needs.
+    /// Maps an index file. This reads and checks the directory: 32 bytes per filter, 48 per entry,
+    /// and its id. A query reads only the parts of filters that it needs.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), None)
     }
 
-    /// Maps a keyed index whose secret is not in the file.
+    /// Maps a keyed index whose secret isn't in the file.
     #[doc(hidden)]
     pub fn open_keyed(path: impl AsRef<Path>, key: &SecretKey) -> Result<Self, Error> {
         Self::open_with(path.as_ref(), Some(key))
@@ -115,8 +112,8 @@ impl FileIndex {
 
     pub(super) fn map(file: &File, path: &Path, directory: Directory) -> Result<Self, Error> {
         let bodies = Map::of_file(file, path, HEADER_LEN as u64, directory.body_len())?;
-        // A query goes through small filters about in order, where reading
-        // ahead helps; of large ones it needs a page each.
+        // A query reads small filters roughly in order, where read-ahead helps; in large ones it
+        // needs a page each.
         if directory.at / directory.specs > READ_AHEAD * directory.entries {
             bodies.advise_random();
         }
@@ -135,8 +132,7 @@ impl FileIndex {
         Ok(Self::new(Map::of_bytes(bodies)?, directory))
     }
 
-    /// Whether a file that begins with these bytes is meant to be an index; a
-    /// filter is not.
+    /// Whether these bytes start an index; `false` for a filter.
     ///
     /// ```
     /// use tamis::index::{FileIndex, IndexBuilder, IndexOptions};
@@ -157,7 +153,7 @@ impl<'a> FileIndex<&'a [u8]> {
         Self::view_with(bytes, None)
     }
 
-    /// The same for a keyed index that does not hold its secret.
+    /// The same for a keyed index whose secret isn't in the bytes.
     #[doc(hidden)]
     pub fn view_keyed(bytes: &'a [u8], key: &SecretKey) -> Result<Self, Error> {
         Self::view_with(bytes, Some(key))
@@ -203,17 +199,16 @@ impl<B: Body> FileIndex<B> {
         &self.directory.hasher
     }
 
-    /// The promised rate: how likely an entry without the key is a candidate,
-    /// at most.
+    /// The promised rate: the maximum probability that an entry without the key is a candidate.
     #[doc(hidden)]
     pub fn rate(&self) -> f64 {
         self.directory.rate
     }
 
-    /// The entry with this number; entries are numbered as they were added.
+    /// The entry with this number; entries are numbered in the order of adding.
     ///
     /// # Panics
-    /// If there is no such entry.
+    /// If the entry doesn't exist.
     #[doc(hidden)]
     pub fn entry(&self, number: usize) -> Entry<'_, B> {
         assert!(number < self.len(), "entry {number} of {}", self.len());
@@ -223,12 +218,12 @@ impl<B: Body> FileIndex<B> {
         }
     }
 
-    /// All entries, in the order in which they were added.
+    /// All entries, in the order of adding.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry<'_, B>> {
         (0..self.len()).map(|number| self.entry(number))
     }
 
-    /// The number of each entry by its id; of entries with the same id, the last.
+    /// The number of each entry by its id; if ids repeat, the last entry's.
     #[doc(hidden)]
     pub fn by_id(&self) -> HashMap<&[u8], usize> {
         self.entries()
@@ -245,8 +240,8 @@ impl<B: Body> FileIndex<B> {
         })
     }
 
-    /// The sort of keys with this name, ready to look up keys. If there is none,
-    /// the error names those that exist.
+    /// The sort of keys with this name, ready for look-ups. If it doesn't exist, the error lists
+    /// those that do.
     ///
     /// ```
     /// use tamis::index::{IndexBuilder, IndexOptions};
@@ -273,8 +268,7 @@ impl<B: Body> FileIndex<B> {
         first.candidates(key)
     }
 
-    /// Compares all filters with their checksums. Everything else was checked
-    /// when the index was opened.
+    /// Compares all filters with their checksums. Everything else was checked on opening.
     pub fn verify(&self) -> Result<(), Error> {
         self.check_words(0..self.bodies.words().len())
     }
@@ -291,7 +285,7 @@ impl<B: Body> FileIndex<B> {
         ))
     }
 
-    /// How large it is, and where the bytes go.
+    /// The sizes of the index and its parts.
     #[doc(hidden)]
     pub fn info(&self) -> IndexInfo {
         let directory = &self.directory;
@@ -307,7 +301,7 @@ impl<B: Body> FileIndex<B> {
         }
     }
 
-    /// All bytes of the index, as they are in its file.
+    /// All bytes of the index, as in its file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = self.directory.header().to_vec();
         let bodies = self.bodies.words();
@@ -326,13 +320,13 @@ impl<B: Body> FileIndex<B> {
     }
 }
 
-/// How large an index is.
+/// The sizes of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexInfo {
     /// All entries.
     pub entries: usize,
-    /// Entries for which some keys are not known.
+    /// Entries with some unknown keys.
     pub unindexed: usize,
     /// For each spec, the distinct keys of every entry, added up.
     pub keys: Vec<u64>,
@@ -384,19 +378,19 @@ impl<'a, B: Body> Entry<'a, B> {
         self.number
     }
 
-    /// What it was added as: the bytes of a path, or anything.
+    /// What it was added as: the bytes of a path, or any others.
     pub fn id(&self) -> &'a [u8] {
         self.index.directory.entry_text(self.number).0
     }
 
-    /// The state of the file when it was indexed, if the entry is a file.
+    /// The stamp of the file when it was indexed, if the entry is a file.
     #[doc(hidden)]
     pub fn stamp(&self) -> Option<Stamp> {
         self.index.directory.entry(self.number).stamp()
     }
 
-    /// Why the keys of some spec are not known, if so. For those keys the entry
-    /// is always a candidate.
+    /// Why the keys of some spec are unknown, if they are. For those keys the entry is always a
+    /// candidate.
     #[doc(hidden)]
     pub fn unindexed(&self) -> Option<&'a str> {
         let directory = &self.index.directory;
@@ -408,31 +402,31 @@ impl<'a, B: Body> Entry<'a, B> {
     /// Whether all keys of the spec with this number are known.
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     #[doc(hidden)]
     pub fn is_indexed(&self, spec: usize) -> bool {
         !self.record(spec).is_unknown()
     }
 
-    /// Whether its filters still hold for the file as it is `now`, because the
-    /// file has certainly not changed since it was indexed. If not, treat the
-    /// entry as a candidate, or a "no" could be false.
+    /// Whether its filters still apply to the file with stamp `now`, because the file has certainly
+    /// not changed since it was indexed. If not, treat the entry as a candidate, or a "no" could be
+    /// false.
     #[doc(hidden)]
     pub fn is_fresh(&self, now: &Stamp) -> bool {
         self.stamp().is_some_and(|stamp| stamp.proves(now))
     }
 
-    /// Distinct keys of the spec with this number; 0 if they are not known.
+    /// Distinct keys of the spec with this number; 0 if unknown.
     ///
     /// # Panics
-    /// If there is no such spec.
+    /// If the spec doesn't exist.
     #[doc(hidden)]
     pub fn keys(&self, spec: usize) -> u64 {
         self.record(spec).known_keys()
     }
 
-    /// Compares its filters with their checksums. Where a filter is damaged, the
-    /// entry is a candidate for every key whose answer depends on the damage.
+    /// Compares its filters with their checksums. A damaged filter makes the entry a candidate for
+    /// every key whose answer depends on the damage.
     pub fn verify(&self) -> Result<(), Error> {
         let directory = &self.index.directory;
         (0..directory.specs)
@@ -493,8 +487,8 @@ impl<'a, B: Body> Spec<'a, B> {
         keys.fold(0, u64::saturating_add)
     }
 
-    /// The entries that may hold the key, in order: all that do, others at most
-    /// at the promised rate, and those that were not indexed or are damaged.
+    /// The entries that may hold the key, in order: all that do, others at most at the promised
+    /// rate, and those that are unindexed or damaged.
     pub fn candidates(&self, key: impl Key) -> Vec<Entry<'a, B>> {
         let index = self.index;
         let hash = key.key_hash(index.hasher());
@@ -505,8 +499,8 @@ impl<'a, B: Body> Spec<'a, B> {
         out
     }
 
-    /// The candidates for each of these keys, in one pass over the filters: an
-    /// index larger than the caches is read once for all keys.
+    /// The candidates for each of these keys, in one pass over the filters: an index larger than
+    /// the caches is read only once for all keys.
     pub fn candidates_many<K: Key>(&self, keys: &[K]) -> Vec<Vec<Entry<'a, B>>> {
         let index = self.index;
         let hashes = hashed(index.hasher(), keys);

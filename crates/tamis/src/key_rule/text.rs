@@ -1,12 +1,12 @@
-//! Units of text as keys: recorded in the header, made by the caller.
+//! Units of text as keys: the header records the rule, the caller makes the keys.
 
 use std::fmt;
 
-/// How the keys of a filter are made of a text.
+/// How the keys of a filter are made from a text.
 ///
-/// The library records it, and the caller makes the keys (the crate `tamis-corpus` does): a filter of folded
-/// paragraphs that is asked for a raw line would give a false "no". So a filter with such a rule opens only with
-/// the feature `text`.
+/// The library records the rule; the caller makes the keys (the crate `tamis-corpus` does). A filter of folded
+/// paragraphs that is queried with a raw line would give a false "no". So a filter with such a rule opens only
+/// with the feature `text`.
 ///
 /// ```
 /// use tamis::KeyRule;
@@ -22,11 +22,11 @@ pub struct TextRule {
     space: bool,
 }
 
-/// What part of a text is a key.
+/// Which part of a text is a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextUnit {
-    /// All of it.
+    /// The whole text.
     Document,
     /// Lines with text in them, up to an empty line.
     Paragraph,
@@ -34,9 +34,9 @@ pub enum TextUnit {
     Sentence,
     /// A line.
     Line,
-    /// So many words one after the other, by Unicode's rules (UAX #29).
+    /// This many consecutive words, by Unicode's rules (UAX #29).
     Words(u8),
-    /// A band of MinHash values, for texts that are alike to this percentage.
+    /// A band of MinHash values, for texts that are this similar, in percent.
     Alike(u8),
 }
 
@@ -47,7 +47,7 @@ const PUNCTUATION: u32 = 1 << 20;
 const SPACE: u32 = 1 << 21;
 
 impl TextRule {
-    /// Units as they are in the text.
+    /// Units unchanged from the text.
     pub const fn of(unit: TextUnit) -> Self {
         Self {
             unit,
@@ -57,12 +57,12 @@ impl TextRule {
         }
     }
 
-    /// Characters are those of Unicode's normalisation form NFKC.
+    /// Normalises characters to Unicode's form NFKC.
     pub const fn nfkc(self) -> Self {
         Self { nfkc: true, ..self }
     }
 
-    /// Punctuation (Unicode's general category P) doesn't count.
+    /// Ignores punctuation (Unicode's general category P).
     pub const fn ignore_punctuation(self) -> Self {
         Self {
             punctuation: true,
@@ -70,7 +70,7 @@ impl TextRule {
         }
     }
 
-    /// White space is one blank, and none at either end.
+    /// White space becomes one blank, and is trimmed at both ends.
     pub const fn ignore_space(self) -> Self {
         Self {
             space: true,
@@ -78,7 +78,7 @@ impl TextRule {
         }
     }
 
-    /// What a key is.
+    /// Which part of a text is a key.
     pub const fn unit(&self) -> TextUnit {
         self.unit
     }
@@ -107,7 +107,7 @@ impl TextRule {
         }
     }
 
-    /// As bits 3, 8 to 15 and 16 to 21 of the header's flags.
+    /// Bits 3, 8 to 15 and 16 to 21 of the header's flags.
     pub(super) const fn encode(&self) -> u32 {
         let (unit, number) = match self.unit {
             TextUnit::Document => (1, 0),
@@ -130,12 +130,12 @@ impl TextRule {
         flags
     }
 
-    /// Whether these flags are those of units of text.
+    /// Whether these flags describe units of text.
     pub(super) const fn is_in(flags: u32) -> bool {
         flags & IS_TEXT != 0
     }
 
-    /// The rule in these flags, without the bit for case; `None` if they mean something else, too.
+    /// The rule in these flags, without the bit for case; `None` if other bits are set.
     pub(super) const fn decode(flags: u32) -> Option<Self> {
         let number = (flags >> 8) as u8;
         let unit = match (flags >> UNIT & 0b111, number) {
@@ -153,7 +153,7 @@ impl TextRule {
             punctuation: flags & PUNCTUATION != 0,
             space: flags & SPACE != 0,
         };
-        // Nothing else may be set.
+        // Reject any other bits.
         if rule.is_sound() && rule.encode() == flags {
             Some(rule)
         } else {

@@ -1,13 +1,12 @@
-//! URLs by the WHATWG's standard. The crate `url` follows it but for a few
-//! corners, in which it takes different URLs for the same or accepts what is
-//! none: the paths of `file:`, dots behind a segment like `C:`, and hosts of
-//! schemes that are not the web's. There the path is made here.
+//! URLs by the WHATWG standard. The crate `url` follows it except in a few corners, where it merges
+//! different URLs or accepts invalid ones: the paths of `file:`, dots behind a segment like `C:`,
+//! and hosts of non-web schemes. There we make the path ourselves.
 
 use std::fmt::Write as _;
 use url::{Position, Url};
 
-/// The URL without its fragment; none if it is no URL. The standard drops a
-/// default port, dots, tabs, and the host's capitals.
+/// The URL without its fragment; `None` if it isn't a URL. The standard drops a default port, dots
+/// and tabs, and lower-cases the host.
 pub(super) fn normal(value: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
     match Parts::of(text) {
@@ -90,7 +89,7 @@ impl Parts {
         let is_file = self.scheme == "file";
         let authority = match &self.authority {
             Some(authority) => {
-                // Behind the user's name and password.
+                // After the user's name and password.
                 let host = authority.rsplit('@').next().unwrap_or_default();
                 let no_host = host.is_empty() && authority.contains('@');
                 if !is_file && no_host || !self.special && host.contains('\\') {
@@ -102,7 +101,8 @@ impl Parts {
             None => String::new(),
         };
         let path = self.path(is_file);
-        // The crate does all but the path. A fragment keeps a space before it from being trimmed.
+        // The crate does everything but the path. A fragment keeps it from trimming a space before
+        // it.
         let whole = Url::parse(&format!("{}:{authority}/{}#", self.scheme, self.query)).ok()?;
         let mut normal = whole[..Position::BeforePath].to_owned();
         if !whole.has_host() && !is_file && self.authority.is_none() && path.starts_with("//") {
@@ -152,7 +152,7 @@ impl Parts {
     }
 }
 
-/// A letter, and a colon or what stands for one in old file URLs.
+/// A letter, then a colon or its substitute in old file URLs.
 fn is_drive_letter(segment: &str) -> bool {
     matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic())
 }
@@ -162,7 +162,7 @@ fn has_drive_letter(rest: &str) -> bool {
     rest.contains(['|', ':']) && (tabs || rest.split(['/', '\\']).any(is_drive_letter))
 }
 
-/// The segment with what a path can't have as percent and two digits.
+/// The segment with bytes that a path can't contain percent-encoded.
 fn encoded(segment: &str) -> String {
     let mut out = String::with_capacity(segment.len());
     for byte in segment.bytes() {

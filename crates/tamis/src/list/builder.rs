@@ -1,4 +1,4 @@
-//! The builder of finished lists.
+//! The builder for finished lists.
 
 use crate::error::Error;
 use crate::filter::any::AnyFilter;
@@ -23,10 +23,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Builds a finished list: a filter of a static [`Kind`] from all its keys.
+/// Builds a finished list: a filter of a static [`Kind`], from all its keys at once.
 ///
-/// The filter depends only on the set of keys: not on their order, duplicates,
-/// threads, or the available memory.
+/// The filter depends only on the set of keys, not on their order, duplicates, threads or the
+/// available memory.
 ///
 /// ```
 /// use tamis::{Kind, KeyCount, ListBuilder};
@@ -61,22 +61,22 @@ pub struct ListBuilder {
     threads: usize,
     both: Both,
     done: Arc<AtomicU64>,
-    /// Of a cascade: tells different keys with the same hash apart.
+    /// For a cascade: distinguishes different keys with the same hash.
     check: Option<SecretKey>,
     block: Option<Keys>,
     allow: Option<Keys>,
 }
 
-/// The keys of one list: their hashes, and checks of the keys themselves.
+/// The keys of one list: their hashes, and second hashes to check them.
 #[derive(Debug)]
 struct Keys {
     hashes: Collector,
     checks: Collector,
 }
 
-/// The memory that building one shard of a fuse filter takes.
+/// The memory for building one shard of a fuse filter.
 const FUSE_SHARD_MEMORY: u64 = 200 << 20;
-/// Keys that are decided at once for the second level of a cascade.
+/// Keys that one batch decides for the second level of a cascade.
 const DECIDED: usize = 4 << 20;
 
 impl ListBuilder {
@@ -92,8 +92,8 @@ impl ListBuilder {
         Self::with_hasher(kind, rate, Hasher::default())
     }
 
-    /// A list whose keys are hashed by `hasher`. The hasher of a builder never
-    /// changes, so that all keys have hashes of the same kind.
+    /// A list whose keys are hashed by `hasher`. A builder's hasher never changes, so all keys are
+    /// hashed alike.
     ///
     /// ```
     /// use tamis::{Hasher, Kind, ListBuilder, SecretKey};
@@ -144,35 +144,35 @@ impl ListBuilder {
         })
     }
 
-    /// Use no more than about this many bytes; further hashes go to a temporary
-    /// file, if the feature `files` is on. The filter itself, and about 400 MB to build a part of a large one,
-    /// are needed in any case. By default there is no limit.
+    /// Sets an approximate memory limit in bytes; further hashes go to a temporary file, if the feature
+    /// `files` is on. The filter itself, and about 400 MB to build a part of a large one, come on top. By
+    /// default there is no limit.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Where temporary files go: by default, the system's folder for them.
+    /// The folder for temporary files; the system's by default.
     #[cfg(feature = "files")]
     pub fn temp_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.temp_dir = dir.into();
         self
     }
 
-    /// How many threads to use: by default, one per core.
+    /// The number of threads; one per core by default.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads.max(1);
         self
     }
 
-    /// For a cascade: a key on both lists is blocked, and the allow list goes without it. By
-    /// default such a key is an error.
+    /// For a cascade: blocks a key on both lists and drops it from the allow list. By default such
+    /// a key is an error.
     pub fn block_wins(self) -> Self {
         self.both(Both::Block)
     }
 
-    /// For a cascade: a key on both lists is allowed, and the block list goes without it. By
-    /// default such a key is an error.
+    /// For a cascade: allows a key on both lists and drops it from the block list. By default such
+    /// a key is an error.
     ///
     /// ```
     /// use tamis::{Kind, ListBuilder};
@@ -193,8 +193,8 @@ impl ListBuilder {
         self
     }
 
-    /// Counts the keys that [`build`](Self::build) has put into the filter,
-    /// for a progress bar; those of a cascade count twice.
+    /// Counts the keys that [`build`](Self::build) has put into the filter, for a progress bar. The
+    /// keys of a cascade count twice.
     pub fn progress(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.done)
     }
@@ -220,9 +220,8 @@ impl ListBuilder {
         })
     }
 
-    /// Adds keys that are already hashed. In a cascade, different keys that
-    /// somebody gave the same hash go unnoticed: see
-    /// [`add_checked`](Self::add_checked).
+    /// Adds keys that are already hashed. A cascade doesn't notice different keys with the same
+    /// hash: see [`add_checked`](Self::add_checked).
     #[doc(hidden)]
     pub fn add_hashes(&mut self, hashes: &[Hash]) -> Result<(), Error> {
         self.put(List::Block, hashes, &[])
@@ -232,7 +231,7 @@ impl ListBuilder {
     /// [`checker`](Self::checker).
     ///
     /// # Panics
-    /// If there are not as many checks as hashes.
+    /// If there are more or fewer checks than hashes.
     #[doc(hidden)]
     pub fn add_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
         assert_eq!(hashes.len(), checks.len(), "one check for each hash");
@@ -273,18 +272,17 @@ impl ListBuilder {
     /// and by its [`checker`](Self::checker), to the allow list.
     ///
     /// # Panics
-    /// If there are not as many checks as hashes.
+    /// If there are more or fewer checks than hashes.
     #[doc(hidden)]
     pub fn allow_checked(&mut self, hashes: &[Hash], checks: &[Hash]) -> Result<(), Error> {
         assert_eq!(hashes.len(), checks.len(), "one check for each hash");
         self.put(List::Allow, hashes, checks)
     }
 
-    /// A second hash of the keys of a cascade, under a secret of this builder.
-    /// With it, two different keys with the same hash, one on each list, are an
-    /// [`Error::Collision`]: to one of them the filter would have to lie. Nobody
-    /// can choose such keys for a keyed hasher, and on a single list they do no
-    /// harm, because the answer is "yes" for both: there is none for these.
+    /// A second hash of a cascade's keys, under a secret of this builder. With it, two different
+    /// keys with the same hash, one on each list, are an [`Error::Collision`], because the filter
+    /// would have to be wrong about one of them. `None` with a keyed hasher, for which nobody can
+    /// choose such keys, and for a single list, where "yes" is right for both.
     ///
     /// ```
     /// use tamis::{Kind, ListBuilder};
@@ -345,7 +343,7 @@ impl ListBuilder {
         }
     }
 
-    /// What may be read from the disk at once.
+    /// The most bytes to read from disk at once.
     const fn piece(&self) -> u64 {
         self.memory / 10
     }
@@ -400,8 +398,8 @@ impl ListBuilder {
     fn fuse(&self, mut list: Collector) -> Result<(FuseShape, Vec<u64>, u64), Error> {
         let set = match list.take_unsorted() {
             Some(hashes) => {
-                // Most lists come without duplicates, and those with show it.
-                // So sorting, which building does not need, is put off.
+                // Most lists have no duplicates, and those that do are noticed. So skip sorting,
+                // which building doesn't need.
                 let keys: usize = hashes.iter().map(Vec::len).sum();
                 let shard_bits = FuseShape::shard_bits_for(keys as u64);
                 let runs = Grouped::new(hashes, shard_bits, self.threads);
@@ -500,7 +498,7 @@ impl ListBuilder {
         Ok((filter, contradiction))
     }
 
-    /// The keys to allow that the first level of a cascade contains.
+    /// Keys of the allow list that the first level of a cascade contains.
     fn false_alarms(
         &self,
         lists: &Lists,
@@ -523,7 +521,7 @@ impl ListBuilder {
         Ok(alarms)
     }
 
-    /// The level that tells the keys of a cascade from the false alarms.
+    /// The level that separates a cascade's keys from the false alarms.
     fn second_level(
         &self,
         lists: &Lists,
@@ -556,7 +554,7 @@ impl ListBuilder {
         second.finish()
     }
 
-    /// Puts header and body together.
+    /// Joins header and body.
     fn filter(&self, shape: Shape, words: &[&[u64]], keys: u64) -> Result<AnyFilter, Error> {
         let header = Header {
             shape,
@@ -580,9 +578,8 @@ impl ListBuilder {
 }
 
 impl Fuse {
-    /// The filter of these keys. Duplicates are fine: it depends only on the set
-    /// of keys. Uses all cores. For lists larger than memory, see
-    /// [`ListBuilder`].
+    /// The filter of these keys. Duplicates are fine: it depends only on the set of keys. Uses all
+    /// cores. For lists larger than memory, see [`ListBuilder`].
     ///
     /// ```
     /// use tamis::{Fuse, Hasher};
@@ -626,9 +623,9 @@ impl Ribbon {
 }
 
 impl Cascade {
-    /// The filter that contains all keys of `block` and none of `allow`; it says
-    /// "yes" to any other key with probability `rate` at most. A key on both lists
-    /// is an error; [`ListBuilder::allow_wins`] lets one list win instead.
+    /// The filter that contains all keys of `block` and none of `allow`, and any other key with
+    /// probability `rate` at most. A key on both lists is an error; [`ListBuilder::allow_wins`]
+    /// lets one list win instead.
     ///
     /// ```
     /// use tamis::{Cascade, Hasher};
@@ -656,7 +653,7 @@ fn in_blocks<K: Key>(
 ) -> Result<(), Error> {
     const BLOCK: usize = 1024;
     let (mut hashes, mut checks) = (Vec::new(), Vec::new());
-    // A hash says nothing about the key behind it.
+    // A hash doesn't identify the key behind it.
     let checker = checker.filter(|_| !K::is_hashed());
     for key in keys {
         hashes.push(key.key_hash(&hasher));
@@ -670,7 +667,7 @@ fn in_blocks<K: Key>(
     add(&hashes, &checks)
 }
 
-/// One of the two lists of a cascade; any other kind has the first only.
+/// One of the two lists of a cascade; other kinds have only the first.
 #[derive(Clone, Copy)]
 enum List {
     Block,

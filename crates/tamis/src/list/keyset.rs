@@ -1,6 +1,5 @@
-//! The hashes of a list on their way into a static filter: collected in any
-//! order, then sorted, each once; in memory, or in a temporary file when there
-//! are too many.
+//! Collects the hashes of a list for a static filter, in any order, then sorts them and removes
+//! duplicates; in memory, or in a temporary file if there are too many.
 
 use crate::error::Error;
 use crate::hash::Hash;
@@ -12,17 +11,17 @@ use crate::raw::sorted::sorted_distinct_of;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Fewer are never spilled.
+/// Fewer hashes than this are never spilled.
 const LEAST: usize = 1 << 12;
 
-/// Takes hashes, in any order and as often as they come.
+/// Takes hashes in any order, with duplicates.
 #[derive(Debug)]
 pub(crate) struct Collector {
-    /// In vectors that are never moved: that would cost more than to fill them.
+    /// In vectors that never move: moving would cost more than filling them.
     hashes: Vec<Vec<Hash>>,
-    /// How many these are.
+    /// How many hashes these are.
     held: usize,
-    /// How many to hold before the rest goes to disk.
+    /// How many to keep in memory before spilling to disk.
     most: usize,
     threads: usize,
     #[cfg(feature = "files")]
@@ -42,10 +41,10 @@ impl Collector {
         }
     }
 
-    /// Spills to `folder` what does not fit in `memory` bytes.
+    /// Spills hashes beyond `memory` bytes to `folder`.
     #[cfg(feature = "files")]
     pub(crate) fn spilling(memory: u64, folder: &std::path::Path, threads: usize) -> Self {
-        // Sorting needs each hash twice; the rest is for everything else.
+        // Sorting needs each hash twice; the last third is for everything else.
         let most = usize::try_from(memory / (3 * size_of::<Hash>() as u64)).unwrap_or(usize::MAX);
         Self {
             most: most.max(LEAST),
@@ -55,7 +54,7 @@ impl Collector {
     }
 
     pub(crate) fn add(&mut self, mut hashes: &[Hash]) -> Result<(), Error> {
-        /// As many as the vectors before it, so that small lists stay small.
+        /// Each vector is as long as all before it, so that small lists stay small.
         const VECTOR: Range<usize> = LEAST..1 << 20;
         while !hashes.is_empty() {
             let last = self.hashes.last_mut();
@@ -76,7 +75,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Removes duplicates, and if that is not much, moves all to disk.
+    /// Removes duplicates and, if that frees little, moves all to disk.
     fn make_room(&mut self) -> Result<(), Error> {
         let sorted = self.sorted()?;
         #[cfg(feature = "files")]
@@ -95,7 +94,7 @@ impl Collector {
         sorted_distinct_of(std::mem::take(&mut self.hashes), self.threads)
     }
 
-    /// Takes the hashes as they came, if none is on disk.
+    /// Takes the hashes unsorted, if none is on disk.
     pub(crate) fn take_unsorted(&mut self) -> Option<Vec<Vec<Hash>>> {
         #[cfg(feature = "files")]
         if self.spill.as_ref().is_some_and(|spill| !spill.is_empty()) {
@@ -105,7 +104,7 @@ impl Collector {
         Some(std::mem::take(&mut self.hashes))
     }
 
-    /// All hashes, each once.
+    /// All distinct hashes.
     pub(crate) fn finish(mut self) -> Result<KeySet, Error> {
         let hashes = self.sorted()?;
         #[cfg(feature = "files")]
@@ -118,7 +117,7 @@ impl Collector {
     }
 }
 
-/// Hashes in ascending order, each once.
+/// Distinct hashes in ascending order.
 #[derive(Debug)]
 pub(crate) enum KeySet {
     Memory(Vec<Hash>),
@@ -127,7 +126,7 @@ pub(crate) enum KeySet {
 }
 
 impl KeySet {
-    /// Sorted hashes, each once.
+    /// Sorted, distinct hashes.
     pub(crate) const fn of(hashes: Vec<Hash>) -> Self {
         Self::Memory(hashes)
     }
@@ -140,7 +139,7 @@ impl KeySet {
         }
     }
 
-    /// How many hashes the fullest of `2^bits` shards has.
+    /// The number of hashes in the fullest of `2^bits` shards.
     pub(crate) fn fullest(&self, bits: u32) -> u64 {
         let hashes = match self {
             Self::Memory(hashes) => hashes,
@@ -165,7 +164,7 @@ impl KeySet {
         }
     }
 
-    /// What reading a part takes, in bytes: nothing if it is in memory.
+    /// The bytes that reading a part takes: 0 if it is in memory.
     #[cfg_attr(not(feature = "files"), expect(unused_variables))]
     fn size_of(&self, part: usize) -> u64 {
         match self {
@@ -176,7 +175,7 @@ impl KeySet {
     }
 }
 
-/// Runs of parts that can each be read into this many bytes.
+/// Runs of parts, each of which fits into this many bytes.
 pub(crate) fn pieces(sets: &[&KeySet], memory: u64) -> Vec<Range<usize>> {
     let mut pieces: Vec<Range<usize>> = Vec::new();
     let mut taken = 0;

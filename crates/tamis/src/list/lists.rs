@@ -1,4 +1,4 @@
-//! The two lists of a cascade, and what they have in common.
+//! The two lists of a cascade, and their common keys.
 
 use crate::error::Error;
 use crate::hash::Hash;
@@ -6,20 +6,20 @@ use crate::list::keyset::{KeySet, pieces};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What happens to a key that is on both lists of a cascade.
+/// How to handle a key on both lists of a cascade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Both {
-    /// It is an error.
+    /// Report an error.
     #[default]
     Refuse,
-    /// It is blocked: the allow list goes without it.
+    /// Block it: drop it from the allow list.
     Block,
-    /// It is allowed: the block list goes without it.
+    /// Allow it: drop it from the block list.
     Allow,
 }
 
-/// Keys that are on both lists of a cascade.
+/// Keys on both lists of a cascade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// How many.
@@ -28,8 +28,8 @@ pub struct Contradiction {
     pub example: Hash,
 }
 
-/// A hash and its check in one: 80 bits of the hash, which find it, and 48 bits of
-/// the check, which tell keys apart.
+/// A hash and its check in one: 80 bits of the hash, to find it, and 48 bits of the check, to
+/// distinguish keys.
 pub(crate) const fn checked(hash: Hash, check: Hash) -> Hash {
     const CHECK: u64 = (1 << 48) - 1;
     Hash {
@@ -38,7 +38,7 @@ pub(crate) const fn checked(hash: Hash, check: Hash) -> Hash {
     }
 }
 
-/// The checks of the keys with this hash, which are next to each other.
+/// The checks of the keys with this hash, which are adjacent.
 fn checks_of(checks: &[Hash], hash: Hash) -> &[Hash] {
     let first = checked(hash, Hash { hi: 0, lo: 0 });
     let last = checked(
@@ -103,7 +103,7 @@ impl Lists {
         Ok(found)
     }
 
-    /// Keys on both lists must be the same keys, not only have the same hash.
+    /// Reports keys on both lists that are different keys with the same hash.
     pub(crate) fn refuse_collisions(&self, checks: &[KeySet; 2], memory: u64) -> Result<(), Error> {
         let [of_block, of_allow] = checks;
         for piece in pieces(&[&self.block, &self.allow, of_block, of_allow], memory) {
@@ -128,7 +128,7 @@ impl Lists {
     }
 }
 
-/// What two sorted lists have in common, in order.
+/// The common hashes of two sorted lists, in order.
 fn common<'a>(ours: &'a [Hash], theirs: &'a [Hash]) -> impl Iterator<Item = &'a Hash> {
     let mut theirs = theirs.iter().peekable();
     ours.iter().filter(move |hash| {

@@ -1,5 +1,4 @@
-//! Building finished lists: static filters from all their keys at once, in
-//! memory or out of it.
+//! Building finished lists: static filters from all their keys at once, in memory or on disk.
 
 mod builder;
 mod keyset;

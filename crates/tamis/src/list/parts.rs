@@ -1,4 +1,4 @@
-//! A set of hashes is sorted and read part by part, by their top bits.
+//! Sets of hashes are sorted and read in parts, by their top bits.
 
 use crate::hash::Hash;
 

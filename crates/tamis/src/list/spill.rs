@@ -1,5 +1,4 @@
-//! Hashes that don't fit in memory, in temporary files without names: they vanish
-//! with this process.
+//! Hashes that don't fit in memory, in unnamed temporary files that vanish with this process.
 
 use crate::error::Error;
 use crate::hash::Hash;
@@ -10,10 +9,10 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Hashes are counted by this many top bits: as many as ever choose a shard.
+/// Counts hashes by this many top bits: the most that ever choose a shard.
 const COUNT_BITS: u32 = 16;
 const HASH_LEN: usize = size_of::<Hash>();
-/// Bytes that are read or written at once.
+/// The bytes to read or write at once.
 const PIECE: usize = 1 << 20;
 
 /// Sorted runs of hashes, one after the other in a file.
@@ -21,8 +20,7 @@ const PIECE: usize = 1 << 20;
 pub(super) struct Spill {
     folder: PathBuf,
     file: Option<TempFile>,
-    /// For each run, where in the file each part begins, and where the last
-    /// ends, in hashes.
+    /// For each run, where each part begins in the file, and where the last ends, in hashes.
     runs: Vec<Box<[u64]>>,
 }
 
@@ -52,7 +50,7 @@ impl Spill {
         Ok(())
     }
 
-    /// All hashes, each once.
+    /// All distinct hashes.
     pub(super) fn finish(self, threads: usize) -> Result<DiskSet, Error> {
         let mut set = DiskSet {
             file: TempFile::new(&self.folder)?,
@@ -79,13 +77,13 @@ impl Spill {
     }
 }
 
-/// Hashes in ascending order, each once, in a file.
+/// Distinct hashes in ascending order, in a file.
 #[derive(Debug)]
 pub(crate) struct DiskSet {
     file: TempFile,
-    /// Where in the file each part begins, and where the last ends.
+    /// Where each part begins in the file, and where the last ends.
     begins: Vec<u64>,
-    /// How many hashes have each value of their top bits.
+    /// The number of hashes for each value of the top bits.
     counts: Vec<u64>,
 }
 
@@ -94,7 +92,7 @@ impl DiskSet {
         self.begins[PARTS]
     }
 
-    /// How many hashes the fullest of `2^bits` shards has.
+    /// The number of hashes in the fullest of `2^bits` shards.
     pub(super) fn fullest(&self, bits: u32) -> u64 {
         let shards = self.counts.chunks(1 << (COUNT_BITS - bits));
         shards.map(|counts| counts.iter().sum()).max().unwrap_or(0)
@@ -107,7 +105,7 @@ impl DiskSet {
         Ok(hashes)
     }
 
-    /// What reading a part takes, in bytes.
+    /// The bytes that reading a part takes.
     pub(super) fn size_of(&self, part: usize) -> u64 {
         (self.begins[part + 1] - self.begins[part]) * HASH_LEN as u64
     }
@@ -147,7 +145,7 @@ impl TempFile {
         write().map_err(Error::io("writing a temporary file in", &self.folder))
     }
 
-    /// Appends these hashes of the file to `out`.
+    /// Appends this range of the file's hashes to `out`.
     fn read(&self, range: Range<u64>, out: &mut Vec<Hash>) -> Result<(), Error> {
         let mut read = || -> io::Result<()> {
             let mut file = &self.file;

@@ -1,6 +1,6 @@
-//! The calendar, once for all: days and dates, and moments as text.
+//! The only calendar: days and dates, and moments as text.
 //!
-//! Years are Gregorian, before 1582 as well.
+//! Years are Gregorian, also before 1582.
 
 use super::Moment;
 
@@ -13,7 +13,7 @@ use super::Moment;
 /// assert_eq!(date(11_016), (2000, 2, 29));
 /// ```
 pub const fn date(days: i128) -> (i128, u8, u8) {
-    // Years that begin in March have their leap day at the end; 400 of them have 146,097 days.
+    // Years that begin in March have the leap day at the end; 400 of them have 146,097 days.
     let days = days + 719_468;
     let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -29,7 +29,7 @@ pub const fn date(days: i128) -> (i128, u8, u8) {
     (year, month as u8, day as u8)
 }
 
-/// The day of a date, counted from 1970-01-01; nothing if there is no such date.
+/// The day of a date, counted from 1970-01-01; `None` if the date doesn't exist.
 ///
 /// ```
 /// use tamis::internals::calendar::day;
@@ -60,17 +60,17 @@ pub fn day(year: i64, month: u8, day: u8) -> Option<i64> {
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// Reads a moment, as ISO 8601 and RFC 3339 write it, or as a number since 1970.
+/// Reads a moment in ISO 8601 or RFC 3339, or as a number since 1970.
 ///
 /// - A date, then `T` or a space, then a time of day: `2026-11-17T10:30:00.25Z`, `2026-11-17 10:30`,
 ///   `20261117T103000Z`, `2026-11-17`. Digits beyond microseconds are dropped. `24:00` is the next midnight, and a leap
 ///   second (`23:59:60`) the second after it.
-/// - A zone: `Z`, `UTC`, `+02:00`, `+0200`, `+02`. Without one it is UTC.
-/// - A number, which may have a fraction or an exponent. Its size tells its unit: below 10¹¹ seconds (until the year 5138),
-///   below 10¹⁴ milliseconds, below 10¹⁷ microseconds, below 10²⁰ nanoseconds. So milliseconds from before March 1973 would be taken
-///   for seconds. Negative numbers alike.
+/// - A zone: `Z`, `UTC`, `+02:00`, `+0200`, `+02`. The default is UTC.
+/// - A number, optionally with a fraction or an exponent. Its size determines its unit: below 10¹¹ seconds (until the
+///   year 5138), below 10¹⁴ milliseconds, below 10¹⁷ microseconds, below 10²⁰ nanoseconds. So milliseconds from before
+///   March 1973 are read as seconds. The same goes for negative numbers.
 ///
-/// Anything else is no moment. This never panics.
+/// Anything else is `None`. Never panics.
 ///
 /// ```
 /// use tamis::internals::calendar::parse;
@@ -82,7 +82,7 @@ const DAY: i64 = 86_400 * SECOND;
 /// ```
 pub fn parse(text: &[u8]) -> Option<Moment> {
     let text = text.trim_ascii();
-    // No number goes on so.
+    // No number starts like this.
     let has_year = text.iter().take_while(|byte| byte.is_ascii_digit()).count() == 4;
     let is_date =
         has_year && text.get(4) == Some(&b'-') || matches!(text.get(8), Some(b'T' | b't'));
@@ -96,7 +96,7 @@ pub fn parse(text: &[u8]) -> Option<Moment> {
     Some(Moment::from_micros(micros))
 }
 
-/// A date, maybe a time of day, maybe a zone.
+/// A date, optionally a time of day, optionally a zone.
 fn stamp(text: &[u8]) -> Option<i64> {
     let mut rest = Rest(text);
     let year = rest.digits(4)?;
@@ -156,7 +156,7 @@ fn time_of_day(rest: &mut Rest) -> Option<i64> {
     is_there.then_some(seconds * SECOND + fraction)
 }
 
-/// How far a zone is ahead, in microseconds.
+/// How far a zone is ahead of UTC, in microseconds.
 fn zone(rest: &mut Rest) -> Option<i64> {
     let sign = match rest.0.first() {
         None => return Some(0),
@@ -179,7 +179,7 @@ fn zone(rest: &mut Rest) -> Option<i64> {
     Some(sign * i64::from(minutes) * 60 * SECOND)
 }
 
-/// What is still to be read.
+/// The text left to read.
 struct Rest<'t>(&'t [u8]);
 
 impl Rest<'_> {
@@ -193,7 +193,7 @@ impl Rest<'_> {
         }
     }
 
-    /// A number of so many digits.
+    /// A number of this many digits.
     fn digits(&mut self, count: usize) -> Option<u32> {
         let (digits, rest) = self.0.split_at_checked(count)?;
         let mut value = 0;
@@ -205,11 +205,11 @@ impl Rest<'_> {
     }
 }
 
-/// The longest whole part that can be a moment, and the digits behind the point that count: together less than 10³⁸.
+/// The most digits of a moment's whole part, and the digits after the point that count: together less than 10³⁸.
 const WHOLE: usize = 20;
 const FRACTION: usize = 18;
 
-/// A number without sign and fraction, as most are: the same as [`number`], faster.
+/// A number without sign and fraction, as most are. Same result as [`number`], but faster.
 fn whole(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 18 {
         return None;
@@ -226,7 +226,7 @@ fn whole(text: &[u8]) -> Option<i64> {
     })
 }
 
-/// A number since 1970, in the unit that its size tells.
+/// A number since 1970, in the unit that its size implies.
 fn number(text: &[u8]) -> Option<i128> {
     let text = std::str::from_utf8(text).ok()?;
     let (decimal, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));

@@ -13,9 +13,9 @@ impl Rated for BloomShape {
         if self.bits() <= EXACT_BITS && k.powi(3) > m && k * keys <= EXACT_BALLS_PER_BIT * m {
             return exact_rate(self, k * keys);
         }
-        // Throwing k·n balls into m bins: mean and variance of the share of
-        // occupied bins, then the k-th moment to second order, which matters for
-        // small filters only. The smallest are not left to it, see above.
+        // Throwing k·n balls into m bins: mean and variance of the share of occupied bins, then the
+        // k-th moment to second order, which matters only for small filters. The smallest are
+        // exact, see above.
         let balls = k * keys;
         let empty = libm::exp(balls * libm::log1p(-1.0 / m));
         let both_empty = libm::exp(balls * libm::log1p(-2.0 / m));
@@ -33,19 +33,19 @@ impl Rated for BloomShape {
     }
 }
 
-/// Up to this size the second order is not enough for many hashes: of 64 bits
-/// and 32 hashes it would promise half of what users measure. With so few that
-/// their cube is no more than the bits, it is.
+/// Up to this size, the second order isn't enough for many hashes: for 64 bits and 32 hashes it
+/// would promise half of the measured rate. It is enough if the cube of the number of hashes is no
+/// more than the bits.
 const EXACT_BITS: u64 = 512;
-/// With more balls than this, hardly a bin is empty, and the second order is.
+/// With more balls than this, hardly any bin is empty, and the second order is enough.
 const EXACT_BALLS_PER_BIT: f64 = 8.0;
 
-/// The k-th moment of the share of occupied bins, from the chance of every
-/// number of them. Between two whole numbers of balls, the line that joins them.
+/// The k-th moment of the share of occupied bins, from the probability of every number of occupied
+/// bins. Interpolates linearly between whole numbers of balls.
 fn exact_rate(shape: &BloomShape, balls: f64) -> f64 {
     let bins = shape.bits() as usize;
     let share = |occupied: usize| occupied as f64 / bins as f64;
-    // The chance that this many bins are occupied.
+    // The probability that this many bins are occupied.
     let mut chances = vec![0.0; bins + 1];
     chances[0] = 1.0;
     let throw = |chances: &mut [f64]| {
@@ -68,9 +68,8 @@ fn exact_rate(shape: &BloomShape, balls: f64) -> f64 {
     low + (rate(&chances) - low) * balls.fract()
 }
 
-/// The textbook's size. The rounding of `k` costs up to 1 % of the rate, which
-/// the textbook accepts and so do we; where it costs more (rates above a
-/// tenth), bits are added until it doesn't.
+/// The textbook's size. Rounding `k` costs up to 1 % of the rate, which the textbook accepts and so
+/// do we; where it costs more (rates above a tenth), bits are added until it doesn't.
 pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
     let too_large = || too_large(keys, rate);
     let bits = classic::bits(keys, rate).max(1.0);
@@ -91,8 +90,8 @@ pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BloomShape, Error> {
 
 /// The best number of hashes for these bits.
 pub(super) fn for_bits(keys: u64, bits: u64) -> Result<BloomShape, Error> {
-    // The exact rate is flat around the textbook's best k; for tiny filters
-    // others can be better.
+    // The exact rate is flat around the textbook's best k; for tiny filters other values can be
+    // better.
     let near = classic::hashes(bits as f64 / keys as f64).clamp(1, 64);
     let candidates = if bits <= EXACT_BITS {
         near / 2..=near + 2
@@ -112,8 +111,7 @@ pub(super) fn for_bits(keys: u64, bits: u64) -> Result<BloomShape, Error> {
 /// The textbook's tolerance, see [`for_rate`].
 const ROUNDED_HASHES: f64 = 1.01;
 
-/// Here the rate was asked for next to a size, and not for the textbook's
-/// numbers, so it is kept to the last digit.
+/// The rate is an upper limit here, with no textbook size to match, so it is kept exactly.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
     let best = -libm::log2(rate);
     let around = [best.floor(), best.ceil()].map(|hashes| (hashes as u32).clamp(1, 64));

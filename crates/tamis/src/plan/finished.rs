@@ -1,5 +1,4 @@
-//! Rates and sizes of the kinds that are built from finished lists, which
-//! compare a fingerprint.
+//! Rates and sizes of the kinds built from finished lists, which compare a fingerprint.
 
 use super::rated::{Rated, check_rate, most_keys, no_room, shown, too_large};
 use crate::error::Error;
@@ -11,7 +10,7 @@ use crate::raw::ribbon::compact::Width;
 use crate::raw::shape::Shape;
 use crate::raw::word::Word;
 
-/// The rate of fingerprints of this many bits; the empty set has no body.
+/// The rate of fingerprints of this many bits. The empty set has no body.
 fn rate_of(body_len: u64, width: u32, keys: f64) -> f64 {
     if body_len == 0 || keys == 0.0 {
         0.0
@@ -50,7 +49,7 @@ impl Rated for CascadeShape {
     }
 }
 
-/// The fewest bits of a fingerprint that keep the rate.
+/// The narrowest fingerprint that keeps the rate.
 pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
     check_rate(rate)?;
     let keeps = |width: &u32| 2f64.powi(-(*width as i32)) <= rate;
@@ -63,8 +62,8 @@ pub(crate) fn width_for_rate(rate: f64) -> Result<u32, Error> {
     })
 }
 
-/// About what a build for this many keys ends with; for a cascade, without the
-/// few bits that an allow list costs.
+/// The approximate shape that building with this many keys gives; for a cascade, without the few
+/// bits that an allow list costs.
 pub(super) fn shape_for(kind: Kind, keys: u64, width: u32) -> Result<Shape, Error> {
     let ribbon = |width| {
         RibbonShape::expected(keys, width)
@@ -94,15 +93,15 @@ pub(super) fn for_rate_in_size(kind: Kind, rate: f64, bytes: u64) -> Result<(Sha
     let width = width_for_rate(rate)?;
     let shape = |keys: f64| shape_for(kind, keys as u64, width);
     let mut keys = most_keys(|keys| shape(keys).is_ok_and(|shape| shape.body_len() <= bytes));
-    // Sizes have small steps, where fewer keys may take more.
+    // Sizes have small steps, so fewer keys may take more.
     while shape(keys as f64)?.body_len() > bytes {
         keys -= 1;
     }
     Ok((shape(keys as f64)?, keys))
 }
 
-/// The width of the first level: what the rate asks for, and wider if that
-/// makes the whole smaller, because the allow list is so much longer.
+/// The width of the first level: as the rate requires, or wider if that makes the whole smaller,
+/// because the allow list is much longer.
 pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
     let least = width.saturating_sub(1).max(1);
     let bits =
@@ -111,12 +110,11 @@ pub(crate) fn first_width(block: u64, allow: u64, width: u32) -> u32 {
     (least..32).find(|width| !smaller(width)).unwrap_or(32)
 }
 
-/// The bits that any structure needs which contains all of `block` keys, none
-/// of `allow` keys, and others at `rate`.
+/// The minimum bits of any structure that contains all of `block` keys, none of `allow` keys, and
+/// others at `rate`.
 ///
-/// A random set of that rate does so by luck with probability
-/// `rate^block · (1 - rate)^allow`; a structure must be able to name one of as
-/// many sets as make that sure.
+/// A random set of that rate does so by luck with probability `rate^block · (1 - rate)^allow`, so a
+/// structure must be able to name one of about the inverse of that many sets.
 ///
 /// ```
 /// let bits = tamis::internals::plan::cascade_bound(1_000_000, 5_000_000, 1.0 / 128.0);
@@ -126,7 +124,7 @@ pub fn cascade_bound(block: u64, allow: u64, rate: f64) -> f64 {
     -(block as f64) * libm::log2(rate) - allow as f64 * libm::log1p(-rate) / std::f64::consts::LN_2
 }
 
-/// Of a table in an index.
+/// The width of a table in an index.
 impl Width {
     /// The narrowest that keeps the rate.
     pub(crate) fn for_rate(rate: f64) -> Result<Self, Error> {
@@ -138,7 +136,7 @@ impl Width {
             .ok_or_else(|| Error::parameter("rate", "at most 0.5 for an index", rate))
     }
 
-    /// The most that a key outside the set is found with.
+    /// The highest probability of finding a key outside the set.
     pub(crate) fn rate(self) -> f64 {
         2f64.powi(-(self.bits as i32)) * (1.0 + f64::from(self.narrow) / 65536.0)
     }

@@ -1,17 +1,16 @@
 //! How a growing filter grows: the capacity and the rate of each layer.
 //!
-//! A layer makes the capacity `growth` times as large. Every layer costs a
-//! probe, so `growth` should be large; but a layer is empty when it is added,
-//! and the filter is then `growth` times too large, times what the layers'
-//! lower rates cost. [`growth`] is the largest for which that stays below 2.5.
+//! A layer makes the capacity `growth` times as large. Every layer costs a probe, so `growth`
+//! should be large. But a new layer is empty, so the filter is then `growth` times too large, times
+//! the cost of the layers' lower rates. [`growth`] is the largest for which that stays below 2.5.
 //!
-//! The rates of all layers, however many, sum up to less than the promise:
-//! nearly all of it is shared by the layers up to the horizon (a billion keys,
-//! or a thousand times the first guess), the rest by all that follow.
-//! A file records every layer's size and rate, so readers need none of this.
+//! The rates of all layers, however many, sum up to less than the promise. Nearly all of it is
+//! shared by the layers up to the horizon (a billion keys, or a thousand times the first guess),
+//! the rest by all that follow. A file records every layer's size and rate, so readers need none of
+//! this.
 //!
-//! Where the number of keys is known ([`reserved`]), the first layer has most
-//! of the promise, and those that may follow share the rest.
+//! If the number of keys is known ([`reserved`]), the first layer gets most of the promise, and any
+//! later ones share the rest.
 
 use super::lines;
 use super::rated::{MIN_RATE, Rated as _, check_keys, check_rate, no_room, too_large, wrong_size};
@@ -19,58 +18,57 @@ use crate::error::Error;
 use crate::raw::blocked::BlockedShape;
 use crate::raw::layers::{GrowingLayer, GrowingShape};
 
-/// The smallest first layer, and the one of those who can't guess.
+/// The smallest first layer, also the default without a guess.
 pub(crate) const FIRST_KEYS: u64 = 1000;
-/// The keys up to which memory is within 2.5 times of a right-sized filter.
+/// The number of keys up to which memory stays within 2.5 times that of a right-sized filter.
 const HORIZON_KEYS: f64 = 1e9;
 const HORIZON_GROWTH: f64 = 1e3;
-/// The share of the promise that the layers up to the horizon have.
+/// The share of the promise for the layers up to the horizon.
 const WITHIN_HORIZON: f64 = 0.95;
-/// The first layers are small, so what describes them weighs more; they have
-/// two shares.
+/// The first layers are small, so their metadata weighs more; they get two shares.
 const EARLY: f64 = 8.0;
 const EARLY_SHARES: f64 = 2.0;
 /// Of the others, layer `j` has `1/(j + 4) - 1/(j + 5)` quarters of the rest.
 const BEYOND: f64 = 4.0;
 
-/// From here on a number of keys is taken for knowledge: below, a layer costs
-/// little, and the number is often a default.
+/// From here on a number of keys counts as exact: below, a layer costs little, and the number is
+/// often a default.
 const RESERVED_FROM: u64 = 4096;
-/// The share of the promise that a reserved first layer has.
+/// The share of the promise for a reserved first layer.
 const RESERVED_SHARE: f64 = 0.8;
 
-/// How a filter grows that is full.
+/// How a full filter grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Expansion {
-    /// It doesn't: it refuses further keys.
+    /// It refuses further keys.
     None,
-    /// As memory and speed are best: a new layer is at most about twice as
-    /// large as the one before.
+    /// For the best memory and speed: a new layer is at most about twice as large as the previous
+    /// one.
     #[default]
     Auto,
-    /// A new layer holds this many times the keys of the one before.
+    /// A new layer holds this many times the keys of the previous one.
     Times(u32),
 }
 
-/// How many times larger a layer makes the capacity. Fitted to what lower
-/// rates cost a blocked filter. Well above a rate of 1 % every factor breaks
-/// the bound; a smaller one would break it a little less, with more layers.
+/// The factor by which a layer enlarges the capacity. Fitted to the cost of lower rates in a
+/// blocked filter. Well above a rate of 1 % every factor breaks the bound; a smaller one would
+/// break it a little less, with more layers.
 fn growth(promise: f64) -> f64 {
     (2.14 - 5.6 / -libm::log2(promise)).clamp(1.3, 2.05)
 }
 
-/// From here on a layer is so much larger than the last that the layers halve
-/// the rate, instead of sharing it with all that may ever come.
+/// From this factor on, a layer is so much larger than the last that each layer halves the
+/// remaining rate, instead of sharing it with all possible later ones.
 pub(crate) const LARGE_STEPS: u32 = 4;
 
-/// The capacity that a layer adds to the others'.
+/// The capacity that the next layer adds.
 fn more(capacity: u64, growth: f64) -> u64 {
     (capacity as f64 * (growth - 1.0)).ceil() as u64
 }
 
-/// The first layer's capacity for those who guess `keys`: on the way that
-/// starts at [`FIRST_KEYS`], so that a filter which started larger grows at
-/// the same numbers of keys and never takes more memory than [`Plan`](super::Plan) says.
+/// The first layer's capacity for a guess of `keys`: a value in the sequence that starts at
+/// [`FIRST_KEYS`]. So a filter that started larger grows at the same numbers of keys, and never
+/// takes more memory than [`Plan`](super::Plan) says.
 pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     let mut capacity = FIRST_KEYS;
     while capacity < keys {
@@ -79,7 +77,7 @@ pub(crate) fn first_capacity(keys: u64, promise: f64) -> u64 {
     capacity
 }
 
-/// The first layer of a filter for `capacity` keys, exactly.
+/// The first layer of a filter for exactly `capacity` keys.
 pub(crate) fn reserved(
     capacity: u64,
     promise: f64,
@@ -88,7 +86,7 @@ pub(crate) fn reserved(
     let rate = match expansion {
         Expansion::None => promise,
         Expansion::Times(times) if times >= LARGE_STEPS => {
-            // The later layers are the larger ones: their hashes are the best.
+            // The later layers are larger, so use their best number of hashes.
             let typical = lines::for_rate(capacity.max(1_000_000), promise / 8.0)?;
             let (hashes, per_key) = (typical.hashes_per_line(), typical.lines_per_key());
             return Schedule::resume(capacity, promise, hashes, per_key)
@@ -108,8 +106,8 @@ pub(crate) fn reserved(
 }
 
 impl GrowingLayer {
-    /// The first layer of a filter that keeps `rate` at any number of keys,
-    /// and a key's bits in one line of each layer.
+    /// The first layer of a filter that keeps `rate` at any number of keys, with a key's bits in
+    /// one line of each layer.
     pub fn first_of_one_line(first_guess: u64, rate: f64) -> Result<Self, Error> {
         check_keys(first_guess)?;
         check_rate(rate)?;
@@ -117,7 +115,7 @@ impl GrowingLayer {
         Schedule::of_one_line(capacity, rate)?.first(capacity)
     }
 
-    /// The layer after these, of a filter that promises `rate`.
+    /// The layer after these, in a filter that promises `rate`.
     pub fn next(layers: &[Self], rate: f64) -> Result<Self, Error> {
         let first = layers
             .first()
@@ -137,26 +135,26 @@ pub(crate) struct Schedule {
     promise: f64,
     growth: f64,
     horizon: f64,
-    /// What is left of the promise where the first layer took more than its
-    /// share, relative to what would have been left.
+    /// The part of the promise left if the first layer took more than its share, relative to what
+    /// would have been left.
     left: f64,
     hashes_per_line: u32,
     lines_per_key: u32,
 }
 
 impl Schedule {
-    /// Of a new filter, all of whose layers have the same hashes, so that a
-    /// key's bits are computed once for all of them.
+    /// For a new filter. All layers have the same hashes, so that a key's bits are computed once
+    /// for all of them.
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 0);
-        // Any size that is not small will do.
+        // Any size that isn't small will do.
         let typical = lines::for_rate(1_000_000, this.rate(EARLY as usize))?;
         this.hashes_per_line = typical.hashes_per_line();
         this.lines_per_key = typical.lines_per_key();
         Ok(this)
     }
 
-    /// Of a new filter whose keys have one line of each layer.
+    /// For a new filter whose keys have one line in each layer.
     fn of_one_line(first: u64, promise: f64) -> Result<Self, Error> {
         let mut this = Self::resume(first, promise, 0, 1);
         let typical = lines::one_line(1_000_000, this.rate(EARLY as usize))?;
@@ -164,10 +162,10 @@ impl Schedule {
         Ok(this)
     }
 
-    /// Of a filter that exists.
+    /// For an existing filter.
     pub(crate) fn resume(first: u64, promise: f64, hashes_per_line: u32, per_key: u32) -> Self {
         let growth = growth(promise);
-        // Small layers double, so few of them come before the others.
+        // Small layers double, so only a few precede the others.
         let small = (FIRST_KEYS as f64 / first.max(1) as f64).max(1.0);
         let reach = (HORIZON_KEYS / first as f64 / small).max(HORIZON_GROWTH);
         Self {
@@ -180,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// With what its first layer left to the others.
+    /// Subtracts what the first layer spent.
     pub(crate) fn after(mut self, first_rate: f64) -> Self {
         self.left = ((self.promise - first_rate) / (self.promise - self.rate(0))).min(1.0);
         self
@@ -205,8 +203,8 @@ impl Schedule {
         self.layer(capacity, self.rate(0))
     }
 
-    /// The layer after `layers` others that hold `capacity` keys in all and
-    /// have spent so much of the promise.
+    /// The layer after `layers` others that hold `capacity` keys in all and have spent this much of
+    /// the promise.
     pub(crate) fn next(
         &self,
         layers: usize,
@@ -227,14 +225,14 @@ impl Schedule {
         capacity: u64,
         spent: f64,
     ) -> Result<GrowingLayer, Error> {
-        // Half of what is left never binds here; another writer's layers may
-        // have spent more.
+        // Half of the rest is never the limit here, but layers of another writer may have spent
+        // more.
         let rate = (self.rate(layers) * self.left).min((self.promise - spent) / 2.0);
         self.layer(capacity, rate)
     }
 
-    /// A layer of a filter that grows in [`LARGE_STEPS`]: there are few of them,
-    /// and the newest is nearly all of the filter.
+    /// A layer of a filter that grows in [`LARGE_STEPS`]: there are few, and the newest is nearly
+    /// all of the filter.
     pub(crate) fn half_of_rest(&self, capacity: u64, spent: f64) -> Result<GrowingLayer, Error> {
         self.layer(capacity, (self.promise - spent) / 2.0)
     }
@@ -255,7 +253,7 @@ impl Schedule {
     }
 }
 
-/// A growing filter that holds a number of keys: what to expect of it.
+/// A growing filter with a number of keys, and its expected numbers.
 pub(super) struct Grown {
     pub(super) shape: GrowingShape,
     pub(super) keys: u64,
@@ -263,7 +261,7 @@ pub(super) struct Grown {
     pub(super) promise: f64,
 }
 
-/// A growing filter as its layers are added.
+/// A growing filter while layers are added.
 pub(crate) struct Growth {
     schedule: Schedule,
     newest: GrowingLayer,
@@ -273,7 +271,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// With its first layer.
+    /// Starts with the first layer.
     pub(crate) fn new(first: u64, promise: f64) -> Result<Self, Error> {
         let schedule = Schedule::new(first, promise)?;
         let newest = schedule.first(first)?;
@@ -301,7 +299,7 @@ impl Growth {
         Ok(true)
     }
 
-    /// What to expect when it holds this many keys.
+    /// The expected numbers when it holds this many keys.
     fn holding(&self, keys: u64) -> Grown {
         let in_newest = keys.saturating_sub(self.capacity - self.newest.capacity);
         let rate = self.spent - self.newest.rate + self.newest.shape.rate_at(in_newest as f64);
@@ -314,12 +312,12 @@ impl Growth {
     }
 }
 
-/// What a filter of unknown size will have taken when it holds `keys`.
+/// The size of a filter that grew to `keys` from an unknown number.
 pub(super) fn for_rate(keys: u64, rate: f64) -> Result<Grown, Error> {
     grown_to(&mut None, keys, rate)
 }
 
-/// The same, going on from a filter of fewer keys.
+/// The same, continuing from a filter of fewer keys.
 pub(super) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Result<Grown, Error> {
     let has_more = |growth: &&mut Growth| keys <= growth.capacity - growth.newest.capacity;
     let growth = match growth.as_mut().filter(|growth| !has_more(growth)) {
@@ -334,14 +332,14 @@ pub(super) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Res
 
 /// The lowest promise with which `keys` keys stay within `bytes`.
 pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
-    // One that is too large to exist does not fit, either.
+    // A filter too large to exist doesn't fit, either.
     let fitting = |exponent: f64| {
         let grown = for_rate(keys, libm::exp2(exponent)).ok();
         grown.filter(|grown| grown.shape.body_len() <= bytes)
     };
-    // A lower promise may take less, if its last layer begins later. So look
-    // at all of them, roughly, and closer below the lowest that fits; but for
-    // those that no filter could keep, with fewer bits a key than its rate has.
+    // A lower promise may take less if its last layer begins later. So scan all promises coarsely,
+    // then more finely below the lowest that fits. Skip those that no filter could keep, with fewer
+    // bits a key than the rate needs.
     const STEP: f64 = 0.5;
     let bits_per_key = bytes as f64 * 8.0 / keys as f64;
     let lowest = libm::log2(MIN_RATE);
@@ -376,7 +374,7 @@ pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<Grown, Error> {
     Ok(growth.holding(growth.capacity))
 }
 
-/// The expected rate of a shape alone: as if all layers were equally full.
+/// The expected rate from a shape alone, as if all layers were equally full.
 pub(super) fn rate_when_full(shape: &GrowingShape, keys: f64) -> f64 {
     let lines = shape.lines() - u64::from(shape.layers());
     BlockedShape::new(lines, shape.hashes_per_line(), shape.lines_per_key())
@@ -402,8 +400,8 @@ mod tests {
         }
     }
 
-    /// The largest ratio to a right-sized blocked filter up to 1 G keys, just
-    /// after a layer was added and at every power of ten; and where.
+    /// The largest ratio to a right-sized blocked filter up to 1 G keys, and where; measured just
+    /// after a layer was added and at every power of ten.
     fn worst(first: u64, promise: f64) -> (f64, u64, u32) {
         let mut growth = Growth::new(first, promise).unwrap();
         let mut worst = (0.0, 0, 0);
@@ -453,7 +451,7 @@ mod tests {
                 assert!(ratio <= 2.5, "{first} {promise}: {ratio} at {keys} keys");
             }
         }
-        // No schedule can keep it here; docs/choosing.md says what it is.
+        // No schedule can keep the bound here; docs/choosing.md gives the ratio.
         let (ratio, ..) = worst(FIRST_KEYS, 0.1);
         println!("0.1: {ratio:.3}");
         assert!(ratio <= 4.0, "{ratio}");

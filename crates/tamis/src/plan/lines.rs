@@ -1,15 +1,13 @@
-//! Rates and sizes of the kinds that keep a key in lines: blocked and
-//! counting.
+//! Rates and sizes of the kinds that store a key in lines: blocked and counting.
 //!
-//! A foreign key finds its bits in a line unless one of them is still unset.
-//! Keys are independent of each other, so the chance that all of a set `S` of
-//! bits, in different words, are unset is `(1 - (1 - g(S)) / lines)^keys`,
-//! where `g(S)` is the chance that a key of this line leaves them so: the mean,
-//! over the eight words it may start from, of `63/64` to the power of how many
-//! of them it has a bit beside. What is set follows by inclusion and exclusion
-//! over the at most 256 subsets of the foreign key's words. A key's lines are in
-//! banks of their own, so the rate is the product over them; nothing of this is
-//! an approximation, however small the filter.
+//! A foreign key is found in a line unless one of its bits is unset. Keys are independent, so the
+//! probability that all of a set `S` of bits, in different words, are unset is `(1 - (1 - g(S)) /
+//! lines)^keys`. Here `g(S)` is the probability that a key of this line leaves them unset: the
+//! mean, over the eight words it may start from, of `63/64` to the power of the number of words of
+//! `S` in which it sets a bit. The probability that all are set follows by inclusion and exclusion
+//! over the at most 256 subsets of the foreign key's words. Each of a key's lines is in a separate
+//! bank, so the rate is the product over them. None of this is an approximation, however small the
+//! filter.
 
 use super::rated::{Rated, most_keys, shown, too_large};
 use crate::error::Error;
@@ -21,8 +19,8 @@ use crate::raw::word::Word;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Sets of a foreign key's bits that are alike: the chance that a key of the
-/// line sets one of them, and how many more of these sets are even than odd.
+/// Groups of similar sets of a foreign key's bits: the probability that a key of the line sets one
+/// of them, and the number of even sets minus the number of odd ones.
 type Terms = Vec<(f64, f64)>;
 
 /// The terms for one to eight bits a line.
@@ -45,11 +43,10 @@ fn terms(k: u32) -> Terms {
         .collect()
 }
 
-/// Terms cancel each other to about 1e-15; a line's rate that is lower than
-/// this is taken for this.
+/// Terms cancel each other to about 1e-15; lower rates of a line are rounded up to this.
 const RESOLUTION: f64 = 1e-13;
 
-/// The chance that a foreign key finds all `k` bits in its line of a bank.
+/// The probability that a foreign key finds all `k` bits in its line of a bank.
 fn line_rate(k: u32, keys: f64, lines: f64) -> f64 {
     let sum: f64 = TERMS[k as usize - 1]
         .iter()
@@ -64,7 +61,7 @@ impl Rated for BlockedShape {
         rate_of(k, per_key, keys, self.lines_per_bank() as f64)
     }
 
-    /// From how full every single word really is.
+    /// From the actual fill of every word.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
         let lines = words.as_chunks::<LINE_WORDS>().0.iter();
         rate_now(
@@ -74,7 +71,7 @@ impl Rated for BlockedShape {
     }
 }
 
-/// That of the blocked filter which has a bit for each counter.
+/// The rate of the blocked filter with a bit for each counter.
 impl Rated for CountingShape {
     fn rate_at(&self, keys: f64) -> f64 {
         self.bits().rate_at(keys)
@@ -94,8 +91,7 @@ fn rate_of(k: u32, per_key: u32, keys: f64, lines_per_bank: f64) -> f64 {
         return 0.0;
     }
     let banks = per_key as i32;
-    // Keys whose low halves are equal have equal bits in all lines, if they
-    // have the same lines.
+    // Keys with equal low halves have equal bits in all lines, if they have the same lines.
     let same = keys * 2f64.powi(-64) * (lines_per_bank.powi(-banks) + 2f64.powi(-64));
     (line_rate(k, keys, lines_per_bank).powi(banks) + same).min(1.0)
 }
@@ -103,7 +99,7 @@ fn rate_of(k: u32, per_key: u32, keys: f64, lines_per_bank: f64) -> f64 {
 /// The rate of a filter whose words have this many ones, line by line.
 fn rate_now(shape: &BlockedShape, lines: impl Iterator<Item = [u32; LINE_WORDS]>) -> f64 {
     let k = shape.hashes_per_line() as usize;
-    // With a bit in every word it makes no difference where a key starts.
+    // With a bit in every word, the start makes no difference.
     let starts = if k == LINE_WORDS { 1 } else { LINE_WORDS };
     let matches = |ones: [u32; LINE_WORDS]| {
         let fill = ones.map(|ones| f64::from(ones) / 64.0);
@@ -124,10 +120,10 @@ fn rate_now(shape: &BlockedShape, lines: impl Iterator<Item = [u32; LINE_WORDS]>
     rate
 }
 
-/// How many lines there must be, a multiple of those of a key; none if 2^54 are
-/// not enough.
+/// The smallest number of lines that keeps the rate, a multiple of the lines per key; `None` if
+/// 2^54 aren't enough.
 pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u64> {
-    // Whether so many keep the rate, and how far they are from it, as a logarithm.
+    // Whether this many lines keep the rate, and how far off it is, as a logarithm.
     let look = |lines: u64| {
         let reached = rate_of(k, per_key, keys, lines as f64);
         (reached <= rate, libm::log(reached / rate))
@@ -141,9 +137,9 @@ pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u6
     if !keeps {
         return None;
     }
-    // The first keeps it not, the last does. Orders of magnitude come first; then where a straight
-    // line from end to end crosses the rate. An end that stays counts half each time (the Illinois
-    // rule), or it would stay for good.
+    // The low end doesn't keep the rate, the high end does. First narrow by orders of magnitude,
+    // then to where a straight line from end to end crosses the rate. An end that stays counts half
+    // each time (the Illinois rule), or it would stay for ever.
     let mut stays = None;
     while high - low > 1 {
         let is_far = low < high / 4;
@@ -167,14 +163,15 @@ pub(super) fn lines_for(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u6
     Some(high * u64::from(per_key))
 }
 
-/// What fewer lines a key may cost, in memory: each of them is a cache miss.
+/// The memory factor that fewer lines may cost: each line is a cache miss.
 const FEWER_LINES: f64 = 1.08;
-/// What fewer hashes may cost, in memory, where each of them takes a server's time.
+/// The memory factor that fewer hashes may cost, where each takes a server's time.
 pub(super) const FEWER_HASHES: f64 = 1.1;
 /// With one line a key, lower rates would take more memory than the keys' digests.
 pub(super) const MIN_ONE_LINE_RATE: f64 = 1e-9;
 
-/// The smallest shape for a rate, but with the fewest lines a key that cost little.
+/// The smallest shape for a rate, except that fewer lines per key are preferred if they cost
+/// little.
 pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     let smallest = |per_key| {
         (1..=MAX_HASHES_PER_LINE)
@@ -190,8 +187,8 @@ pub(super) fn for_rate(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     }
 }
 
-/// The shape with the lowest rate of this many lines, but with the fewest lines a
-/// key that cost little.
+/// The shape of this many lines with the lowest rate, except that fewer lines per key are preferred
+/// if they cost little.
 pub(super) fn for_size(keys: u64, lines: u64) -> Result<BlockedShape, Error> {
     let best_of = |per_key: u32, lines: u64| {
         let per_bank = lines / u64::from(per_key);
@@ -217,8 +214,8 @@ pub(super) fn for_size(keys: u64, lines: u64) -> Result<BlockedShape, Error> {
     BlockedShape::new(lines / u64::from(per_key) * u64::from(per_key), k, per_key)
 }
 
-/// The shape of this many lines that takes the most keys at a rate, but with the
-/// fewest lines a key that cost little; and these keys.
+/// The shape of this many lines that takes the most keys at a rate, and that number of keys; fewer
+/// lines per key are preferred if they cost little.
 pub(super) fn for_rate_in_size(rate: f64, lines: u64) -> Result<(BlockedShape, u64), Error> {
     let most_of = |per_key: u32| {
         let per_bank = lines / u64::from(per_key);
@@ -238,7 +235,7 @@ pub(super) fn for_rate_in_size(rate: f64, lines: u64) -> Result<(BlockedShape, u
     Ok((BlockedShape::new(lines, k, per_key)?, keys))
 }
 
-/// One line a key, and the fewest hashes that cost little.
+/// One line per key, and the fewest hashes that cost little.
 pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
     if rate < MIN_ONE_LINE_RATE {
         return Err(Error::parameter(
@@ -262,7 +259,7 @@ pub(super) fn one_line(keys: u64, rate: f64) -> Result<BlockedShape, Error> {
 mod tests {
     use super::*;
 
-    /// By halves, as slow as it is simple.
+    /// By bisection: slow but simple.
     fn lines_by_halves(keys: f64, rate: f64, k: u32, per_key: u32) -> Option<u64> {
         let keeps = |lines: u64| rate_of(k, per_key, keys, lines as f64) <= rate;
         let (mut low, mut high) = (1u64, (1 << 54) / u64::from(per_key));
@@ -297,8 +294,8 @@ mod tests {
                         let reached =
                             rate_of(k, per_key, keys, (found / u64::from(per_key)) as f64);
                         assert!(reached <= rate, "{what}");
-                        // Where terms cancel each other, neighbouring numbers of lines have rates
-                        // that go up and down.
+                        // Where terms cancel each other, the rates of neighbouring numbers of lines
+                        // fluctuate.
                         let cancelled = 1e-14 / libm::pow(rate, 1.0 / f64::from(per_key));
                         let most = (slowly as f64 * cancelled) as u64;
                         assert!(found.abs_diff(slowly) <= most, "{what}: {found} {slowly}");

@@ -1,8 +1,7 @@
-//! Sizing: from any two of expected keys, rate and size to the third.
+//! Sizing: computes one of expected keys, rate and size from the other two.
 //!
-//! Every kind's rate is computed from its real layout. For the blocked kind
-//! that is a closed form (`lines`); the classic formula would promise 1.5 to 3
-//! times less than users measure.
+//! Every kind's rate is computed from its real layout. For the blocked kind that is a closed form
+//! (`lines`); the classic formula would promise a rate 1.5 to 3 times lower than measured.
 
 mod bloom;
 pub mod classic;
@@ -36,7 +35,7 @@ use growing::{Expansion, Grown};
 use rated::{MIN_RATE, most_keys, no_room, shown, too_large, wrong_size};
 use std::f64::consts::LN_2;
 
-/// A filter that could be built: its shape, and what to expect of it.
+/// A filter that could be built: its shape and expected numbers.
 ///
 /// ```
 /// use tamis::{Kind, Plan};
@@ -71,7 +70,7 @@ impl Plan {
             Kind::Bloom => bloom::for_rate(keys, rate)?.into(),
             Kind::Blocked | Kind::Counting => of_lines(kind, lines::for_rate(keys, rate)?),
             Kind::Cuckoo => {
-                // Beyond the widest slots, only empty ones lower the rate.
+                // Beyond the widest slots, only empty slots lower the rate.
                 if rate < MIN_CUCKOO_RATE {
                     return Err(Error::parameter(
                         "rate",
@@ -163,8 +162,8 @@ impl Plan {
         Ok(Self::of(shape, keys).promising(rate))
     }
 
-    /// The smallest [`Window`](crate::Window) with these options, made for `keys` keys in its span. The rate
-    /// holds when every generation is full; [`for_rate`](Self::for_rate) plans a window of the last `keys` keys.
+    /// The smallest [`Window`](crate::Window) with these options, for `keys` keys in its span. The rate holds
+    /// when every generation is full; [`for_rate`](Self::for_rate) plans a window of the last `keys` keys.
     ///
     /// ```
     /// use std::time::Duration;
@@ -181,14 +180,12 @@ impl Plan {
         Ok(Self::of(shape, keys).promising(rate))
     }
 
-    /// A blocked or counting filter whose keys have all their bits in one
-    /// line, so that adding a key is one command to a server that others add
-    /// to as well. Such a filter is larger where [`for_rate`](Self::for_rate)
-    /// would take more lines: see `docs/sharing.md`. Of a growing filter, what
-    /// its first layer is.
+    /// A blocked or counting filter with all bits of a key in one line, so that adding a key is a
+    /// single command to a shared server. It is larger where [`for_rate`](Self::for_rate) would
+    /// take more lines: see `docs/sharing.md`. For a growing filter, its first layer.
     ///
-    /// Each bit costs the server time, so this takes the fewest hashes that
-    /// need no more than a tenth more memory than the best number.
+    /// Each bit costs server time, so this takes the fewest hashes that need at most a tenth more
+    /// memory than the best number.
     ///
     /// ```
     /// use tamis::{Kind, Plan};
@@ -223,8 +220,8 @@ impl Plan {
         Ok(Self::of(shape, keys).promising(rate))
     }
 
-    /// What the module for Redis and Valkey reserves: a growing or a cuckoo
-    /// filter that has room for `keys` and keeps `rate` when more come.
+    /// What the module for Redis and Valkey reserves: a growing or a cuckoo filter that has room
+    /// for `keys` and keeps `rate` if more come.
     ///
     /// ```
     /// use tamis::{Kind, Plan};
@@ -282,9 +279,9 @@ impl Plan {
         }
     }
 
-    /// A classic filter of exactly these bits, however few. Without `hashes`, the
-    /// number that is best for `keys`; without `keys`, as many as set half of the
-    /// bits, which is where these hashes are the best.
+    /// A classic filter of exactly this many bits, however few. `hashes` defaults to the best
+    /// number for `keys`; `keys` defaults to as many as set half of the bits, for which these
+    /// hashes are best.
     ///
     /// ```
     /// use tamis::Plan;
@@ -336,8 +333,8 @@ impl Plan {
         self.rate
     }
 
-    /// The rate that was asked for, which the filter promises up to
-    /// [`keys`](Self::keys); the expected one where none was.
+    /// The requested rate, which the filter promises up to [`keys`](Self::keys); the expected rate
+    /// if none was requested.
     pub const fn promise(&self) -> f64 {
         self.promise
     }
@@ -347,11 +344,10 @@ impl Plan {
         rate_at(&self.shape, keys as f64)
     }
 
-    /// The expected rate after `keys` keys, however many it was planned for;
-    /// `None` where it can't be expected to take this many. Bits and counters take
-    /// any number of keys, at a rising rate; a cuckoo filter refuses what finds
-    /// no slot; a finished list is finished; a growing filter grows, and keeps
-    /// what it promises.
+    /// The expected rate after `keys` keys, however many it was planned for; `None` if it can't be
+    /// expected to take this many. Bits and counters take any number of keys, at a rising rate; a
+    /// cuckoo filter refuses keys that find no slot; a finished list takes no more; a growing
+    /// filter grows and keeps its promise.
     ///
     /// ```
     /// use tamis::{Kind, Plan};
@@ -367,8 +363,8 @@ impl Plan {
         self.rates_after(&[keys]).next().flatten()
     }
 
-    /// [`rate_after`](Self::rate_after) each of these numbers of keys. If each is larger than the one
-    /// before, a growing filter grows once for all of them.
+    /// [`rate_after`](Self::rate_after) each of these numbers of keys. If they ascend, a growing
+    /// filter grows only once for all of them.
     ///
     /// ```
     /// use tamis::{Kind, Plan};
@@ -394,7 +390,7 @@ impl Plan {
         self.shape.body_len()
     }
 
-    /// The number of bits that are asked of the memory for each key.
+    /// Memory per key, in bits.
     pub fn bits_per_key(&self) -> f64 {
         let bits = match self.shape {
             Shape::Bloom(shape) => shape.bits() as f64,
@@ -403,16 +399,15 @@ impl Plan {
         bits / self.keys.max(1) as f64
     }
 
-    /// How many bits a key sets in all; of a counting filter, counters; of a
-    /// cuckoo filter, the places a key may lie in; of a static kind, how many
-    /// bits of its fingerprint are compared.
+    /// How many bits a key sets in all; for a counting filter, counters; for a cuckoo filter, the
+    /// places a key may be in; for a static kind, the bits of its fingerprint.
     pub const fn hashes(&self) -> u32 {
         match self.shape {
             Shape::Bloom(shape) => shape.hashes(),
             Shape::Blocked(shape) => shape.hashes_per_line() * shape.lines_per_key(),
             Shape::Counting(shape) => shape.hashes_per_line() * shape.lines_per_key(),
             Shape::Cuckoo(_) => 2,
-            // The same bits serve every layer.
+            // All layers use the same bits.
             Shape::Growing(shape) => shape.hashes_per_line() * shape.lines_per_key(),
             Shape::Fuse(shape) => shape.width(),
             Shape::Ribbon(shape) => shape.width(),
@@ -422,15 +417,15 @@ impl Plan {
     }
 }
 
-/// A window of the last keys, in the usual generations.
+/// A window of the last keys, with the default generations.
 const fn last(keys: u64) -> WindowOptions {
     WindowOptions::new(Span::Keys(keys))
 }
 
-/// What the widest slots of a cuckoo filter promise.
+/// The rate of a cuckoo filter's widest slots.
 const MIN_CUCKOO_RATE: f64 = 1e-9;
 
-/// A table of a cuckoo filter that grows: the first of layers that share the rate.
+/// The first table of a growing cuckoo filter, whose layers share the rate.
 fn layered_cuckoo(keys: u64, rate: f64, expansion: u32) -> Result<CuckooShape, Error> {
     let keys = keys.max(FEWEST_CUCKOO_KEYS);
     let layers = cuckoo_layers(keys, expansion);
@@ -460,7 +455,7 @@ fn of_lines(kind: Kind, bits: BlockedShape) -> Shape {
     }
 }
 
-/// How many lines of a blocked or counting filter fit.
+/// How many lines of a blocked or counting filter fit into this many bytes.
 fn lines_within(kind: Kind, bytes: u64) -> Result<u64, Error> {
     match (kind, bytes) {
         (Kind::Counting, ..256) => Err(wrong_size(

@@ -1,15 +1,15 @@
-//! How often a kind is wrong, and the limits of what can be planned.
+//! The rates of each kind, and the limits of plans.
 
 use crate::error::Error;
 use crate::raw::layout::Layout;
 use crate::raw::word::Word;
 
-/// How often a kind is wrong.
+/// The false-positive rates of a kind.
 #[doc(hidden)]
 pub trait Rated: Layout {
     /// The expected rate with this many keys.
     fn rate_at(&self, keys: f64) -> f64;
-    /// The expected rate from what the words hold.
+    /// The expected rate, from the words' content.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64;
     /// How many of this many keys seemed present when they were added.
     fn wrongly_present(&self, keys: u64) -> f64 {
@@ -17,8 +17,8 @@ pub trait Rated: Layout {
     }
 }
 
-/// How many of `keys` distinct keys, added one after the other, are wrongly
-/// taken for present: the integral of the rate over the keys.
+/// How many of `keys` distinct keys, added one after the other, wrongly seem present: the integral
+/// of the rate over the keys.
 fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
     // Simpson's rule; the rate is a smooth power of the number of keys.
     const STEPS: u32 = 64;
@@ -34,7 +34,7 @@ fn wrongly_present(keys: u64, mut rate_at: impl FnMut(f64) -> f64) -> f64 {
     sum * step / 3.0
 }
 
-/// The largest number of keys that `fits`, which smaller ones do too.
+/// The largest number of keys for which `fits` holds; it must hold for all smaller ones.
 pub(super) fn most_keys(mut fits: impl FnMut(f64) -> bool) -> u64 {
     let (mut low, mut high) = (0u64, 1 << 62);
     while low < high {
@@ -55,15 +55,15 @@ pub(crate) fn check_keys(keys: u64) -> Result<(), Error> {
     }
 }
 
-/// What a 128-bit hash can promise with room to spare.
+/// The lowest rate that a 128-bit hash can safely promise.
 pub(crate) const MIN_RATE: f64 = 1e-15;
 
-/// The error of a size that is not this.
+/// The error for a size other than `expected`.
 pub(super) fn wrong_size(expected: &'static str, bytes: u64) -> Error {
     Error::parameter("size", expected, format_args!("{bytes} bytes"))
 }
 
-/// The error of a size that does not hold this many keys.
+/// The error for a size that doesn't hold this many keys.
 pub(super) fn no_room(expected: &'static str, bytes: u64, keys: u64) -> Error {
     Error::parameter(
         "size",
@@ -72,7 +72,7 @@ pub(super) fn no_room(expected: &'static str, bytes: u64, keys: u64) -> Error {
     )
 }
 
-/// A rate as people write it: a small one with an exponent.
+/// A rate in readable form: small ones with an exponent.
 pub(crate) fn shown(rate: f64) -> String {
     match rate.abs() < 1e-3 && rate != 0.0 {
         true => format!("{rate:e}"),
@@ -81,7 +81,7 @@ pub(crate) fn shown(rate: f64) -> String {
 }
 
 pub(crate) fn check_rate(rate: f64) -> Result<(), Error> {
-    // Written so that NaN is refused too.
+    // The range check also refuses NaN.
     if (MIN_RATE..1.0).contains(&rate) {
         return Ok(());
     }

@@ -1,35 +1,35 @@
-//! What filters take of the memory of a Redis server, computed: what `MEMORY USAGE`
-//! says of all their keys together. `tamis-redis` makes the strings.
+//! The memory of filters on a Redis server, computed: the sum of `MEMORY USAGE` over all their
+//! keys. `tamis-redis` creates the strings.
 //!
-//! Redis and Valkey are built with jemalloc, whose blocks have four sizes per
-//! doubling. So a string can take up to a quarter more than it is long.
+//! Redis and Valkey use jemalloc, whose blocks have four sizes per doubling. So a string can take
+//! up to a quarter more than its length.
 
 use crate::kind::Kind;
 use crate::plan::Plan;
 
-/// Lines of a string of a body: 4 MiB but four lines, so that the four of a counting
-/// filter's key are never apart. With its foot and Redis's own few bytes that
-/// is a block of 4 MiB to its allocator, whose next size is 5 MiB.
+/// Lines in one string of a body: 4 MiB minus four lines, so that the four lines of a counting
+/// filter's key are never split. With the foot and Redis's own few bytes it fills a 4 MiB block of
+/// the allocator; the next size is 5 MiB.
 pub const CHUNK_LINES: u64 = (1 << 16) - 4;
 /// Bytes of a line.
 pub const LINE: u64 = 64;
-/// Bytes behind the lines of a string.
+/// Bytes after the lines of a string.
 pub const FOOT: u64 = 10;
 
-/// What a server notes of a long string, and the byte that ends it.
+/// A server's metadata for a long string, and its terminating byte.
 const STRING: u64 = 10;
 /// The entry, the object and the name of a chunk.
 const ENTRY: u64 = 72;
 /// The record, its twin, its witness and the mark.
 const RECORDS: u64 = 856;
-/// What describes the layers of a growing filter.
+/// The description of a growing filter's layers.
 const LAYERS: u64 = 376;
-/// What a module has of a filter beside its bits.
+/// A module's memory for a filter besides its bits.
 const MODULE_VALUE: u64 = 544;
-/// A string that `SETBIT` makes longer gets as much again, but no more than this.
+/// `SETBIT` doubles a string that it extends, but adds no more than this.
 const MOST_SPARE: u64 = 1 << 20;
 
-/// The block that a server's allocator gives for so many bytes.
+/// The size of the allocator's block for this many bytes.
 ///
 /// ```
 /// use tamis::internals::plan::server::allocated;
@@ -44,7 +44,7 @@ pub const fn allocated(bytes: u64) -> u64 {
     bytes.next_multiple_of(step)
 }
 
-/// A filter in plain strings, as `RedisFilter::create` makes it.
+/// A filter in plain strings, as created by `RedisFilter::create`.
 ///
 /// ```
 /// use tamis::{Kind, Plan};
@@ -68,7 +68,7 @@ pub fn of_strings(plan: &Plan) -> u64 {
     full.saturating_mul(chunk(CHUNK_LINES)) + last + RECORDS + layers
 }
 
-/// A filter whose bits a module has in one block.
+/// A filter whose bits a module holds in one block.
 ///
 /// ```
 /// assert_eq!(tamis::internals::plan::server::in_module(3_240_000), 3_670_560);
@@ -77,8 +77,8 @@ pub const fn in_module(bytes: u64) -> u64 {
     allocated(bytes) + MODULE_VALUE
 }
 
-/// A string that `SETBIT` has made as long as this, as Redisson's filters: at
-/// least and at most. How much is spare is up to the order of the bits.
+/// A string that `SETBIT` extended to this length, as for Redisson's filters: minimum and maximum.
+/// The spare part depends on the order of the bits.
 ///
 /// ```
 /// let (least, most) = tamis::internals::plan::server::of_bitmap(3_000_000);

@@ -3,7 +3,7 @@ use super::*;
 use crate::raw::bloom::BloomShape;
 use std::f64::consts::LN_2;
 
-/// Growing has tests of its own, in `growing.rs`.
+/// `growing.rs` tests the growing kind.
 const FIXED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
 
 fn close(a: f64, b: f64, relative: f64) -> bool {
@@ -70,7 +70,7 @@ fn one_line_keeps_the_rate_and_costs_what_it_says() {
     assert!(matches!(growing.shape(), Shape::Growing(s) if s.lines_per_key() == 1));
 }
 
-/// Bits a key of the best number of hashes, by the lines of a key; large filters.
+/// Bits per key at the best number of hashes, by lines per key; for large filters.
 #[test]
 fn the_size_bars_hold() {
     for (rate, per_key, bits) in [
@@ -92,7 +92,7 @@ fn the_size_bars_hold() {
         let got = best.unwrap() as f64 * 512.0 / keys;
         assert!(close(got, bits, 0.005), "{rate} in {per_key} lines: {got}");
     }
-    // Which of them is chosen: the fewest lines within 8 % of the smallest size.
+    // The chosen shape: the fewest lines within 8 % of the smallest size.
     for (rate, per_key, k, most) in [
         (0.01, 1, 6, 9.98),
         (1e-3, 1, 8, 15.8),
@@ -130,10 +130,10 @@ fn the_size_bars_hold() {
     }
 }
 
-/// The closed form against the definition: all ways in which a few keys can lie.
+/// The closed form against the definition: every placement of a few keys.
 #[test]
 fn the_rate_is_exact() {
-    // One key: the foreign one has the same line, start (if that matters) and positions.
+    // One key: the foreign key has the same line, start (if it matters) and positions.
     for k in 1..=4 {
         let shape = BlockedShape::new(5, k, 1).unwrap();
         // In one of eight starts, the same; words beyond the first key's are never set.
@@ -150,7 +150,7 @@ fn the_rate_is_exact() {
     assert!(close(shape.rate_at(2.0), two, 0.05));
     let many = (1.0 - (63.0f64 / 64.0).powi(40)).powi(8);
     assert!(close(shape.rate_at(40.0), many, 1e-9));
-    // The figure of a measurement: 400 M keys at 10 bits, 0.97281 % of 10 M.
+    // A measurement: 400 M keys at 10 bits, 0.97281 % of 10 M.
     let large = BlockedShape::new(400_000_000 * 10 / 512, 6, 1).unwrap();
     assert!(close(large.rate_at(4e8), 0.0097268, 1e-4));
     // Banks are independent.
@@ -304,7 +304,7 @@ fn what_becomes_of_a_plan_with_other_numbers_of_keys() {
     }
 }
 
-/// The last number of keys with a rate is the last that a table takes, nearly.
+/// The rates end at about the last number of keys that a table takes.
 #[test]
 fn a_cuckoo_filter_ends_where_its_rates_do() {
     for (window, width) in [(2, 10), (3, 12), (4, 14)] {
@@ -324,7 +324,7 @@ fn a_cuckoo_filter_ends_where_its_rates_do() {
     }
 }
 
-/// One filter that grows step by step tells the same as one for each number of keys.
+/// A filter that grows step by step gives the same rates as one for each number of keys.
 #[test]
 fn rates_of_many_numbers_of_keys_are_those_of_each() {
     for kind in [
@@ -335,7 +335,7 @@ fn rates_of_many_numbers_of_keys_are_those_of_each() {
         Kind::Growing,
     ] {
         let plan = Plan::for_rate(kind, 50_000, 1e-3).unwrap();
-        // Also down again, and a number that no filter holds.
+        // Also descending, and a number that no filter holds.
         let keys = [1, 999, 1_000, 1_001, 50_000, 3_000_000, 7, u64::MAX, 2_000];
         let each: Vec<_> = keys.iter().map(|&keys| plan.rate_after(keys)).collect();
         assert!(plan.rates_after(&keys).eq(each), "{kind}");
@@ -345,7 +345,7 @@ fn rates_of_many_numbers_of_keys_are_those_of_each() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(96))]
 
-    /// A size is a limit, and so is a rate that is asked for next to it: for the smallest filters and for huge ones.
+    /// A size is a limit, and so is a rate requested with it: for the smallest filters and for huge ones.
     #[test]
     fn neither_size_nor_rate_is_exceeded(
         keys in 0.0..9.0f64, size in 1.9..9.0f64, rate in -9.0..-0.05f64,

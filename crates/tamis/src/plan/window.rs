@@ -1,7 +1,7 @@
 //! Rates and sizes of windows.
 //!
-//! A foreign key is taken for one of `n` if it has the home and the fingerprint of one of them:
-//! `1 - (1 - 1/m)^n` of `m` different pairs, wherever the entries lie. A window that is full gets
+//! A foreign key is taken for one of `n` if it has the home and the fingerprint of one of them,
+//! wherever the entries are stored: `1 - (1 - 1/m)^n` for `m` different pairs. A full window gets
 //! tables with wider slots, whose rates are so much lower that a twentieth of the rate is more than
 //! enough for all of them.
 
@@ -12,10 +12,10 @@ use crate::raw::window::Span;
 use crate::raw::window::shape::{Table, WindowOptions, WindowShape};
 use crate::raw::word::Word;
 
-/// The share of the rate that the first table may take.
+/// The first table's maximum share of the rate.
 const FIRST: f64 = 0.95;
 
-/// The tables that a window can begin with: widths of slots and words of bins.
+/// The possible first tables of a window: widths of slots and words of bins.
 const TABLES: [(u32, u32); 9] = [
     (16, 2),
     (16, 4),
@@ -28,12 +28,12 @@ const TABLES: [(u32, u32); 9] = [
     (64, 8),
 ];
 
-/// The first table with so many slots in use has this rate.
+/// The rate of the first table with this many slots in use.
 fn rate_of(table: &Table, slots: f64) -> f64 {
     1.0 - table.absent(slots)
 }
 
-/// Slots that `keys` keys take, and some more where bins are few and fill unevenly.
+/// Slots that `keys` keys take, plus some where bins are few and fill unevenly.
 fn slots_for(shape: &WindowShape, keys: u64) -> Option<u64> {
     let more = u128::from(shape.newest_table().slots_of_bin());
     u64::try_from(shape.slots_for(keys) + more).ok()
@@ -45,7 +45,7 @@ pub(super) fn for_rate(
     keys: u64,
     rate: f64,
 ) -> Result<WindowShape, Error> {
-    // Its options first: they make a better error than the size.
+    // Check the options first: they give a better error than the size.
     WindowShape::new(options, 2, 8, 64)?;
     let each = TABLES.into_iter().filter_map(|(width, bin_words)| {
         let one = WindowShape::new(options, 2, bin_words, width).ok()?;
@@ -108,9 +108,9 @@ pub(super) fn for_size(
         .ok_or_else(|| no_room("room for all keys, at least 20 bits for each", bytes, keys))
 }
 
-/// The window of the last keys, as many as keep the rate within this many bytes.
+/// The window with the most last keys that keeps the rate within this many bytes.
 pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Error> {
-    // What a window of the last keys takes hardly depends on how many they are.
+    // The size hardly depends on the number of keys in the options.
     let options = WindowOptions::new(Span::Keys(1 << 32));
     let most = of_size(&options, bytes).map(|shape| {
         let table = shape.newest_table();
@@ -135,7 +135,7 @@ pub(super) fn for_rate_in_size(rate: f64, bytes: u64) -> Result<(Shape, u64), Er
 }
 
 impl Rated for WindowShape {
-    /// When `keys` keys come in every span, in a window that grows if they are too many.
+    /// With `keys` keys in every span, in a window that grows if they are too many.
     fn rate_at(&self, keys: f64) -> f64 {
         let mut slots = self.slots_for(keys as u64) as f64;
         let mut shape = *self;
@@ -152,7 +152,7 @@ impl Rated for WindowShape {
         }
     }
 
-    /// As of the latest moment that was added.
+    /// As of the latest moment added.
     fn rate_now<W: Word>(&self, words: &[W]) -> f64 {
         self.share(words)
     }

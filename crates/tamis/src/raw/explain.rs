@@ -1,9 +1,8 @@
-//! Why a filter answers as it does: what it looks at for a key, and what it finds there.
+//! Explains a filter's answer for a key: what it reads, and what it finds there.
 
 use crate::raw::word::Word;
 
-/// Why a filter says what it says of a key; see
-/// [`AnyFilter::explain`](crate::AnyFilter::explain).
+/// Why a filter gives its answer for a key; see [`AnyFilter::explain`](crate::AnyFilter::explain).
 ///
 /// ```
 /// use tamis::internals::raw::Look;
@@ -18,17 +17,17 @@ use crate::raw::word::Word;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// How the answers of several looks become one.
+    /// How the answers of several looks combine.
     pub joined: Joined,
-    /// What is looked at: the layers of a growing filter, oldest first, the
-    /// levels of a cascade, and one look for every other kind.
+    /// The looks: one for each layer of a growing filter, oldest first, or for each level of a
+    /// cascade, and a single one for every other kind.
     pub looks: Vec<Look>,
 }
 
-/// How the answers of several looks become one.
+/// How the answers of several looks combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joined {
-    /// One "maybe" is enough: a key lies in one of the layers.
+    /// One "maybe" is enough: a key is in one of the layers.
     Layers,
     /// All must say "maybe": a key has to pass every level.
     Levels,
@@ -40,39 +39,38 @@ pub enum Joined {
 pub enum Look {
     /// Bits or counters, none of which may be zero.
     Cells {
-        /// The key's, in the order in which they are found.
+        /// The key's cells, in the order of the look-up.
         cells: Vec<Cell>,
-        /// Every one, if there are at most 512; else none.
+        /// All cells, if there are at most 512; otherwise empty.
         all: Vec<u64>,
     },
     /// Slots, one of which must hold the key's fingerprint.
     Slots {
-        /// What is kept of the key.
+        /// The stored part of the key.
         fingerprint: u64,
-        /// The slots of each place where it may lie.
+        /// The slots of each place that it may be in.
         places: Vec<Vec<Slot>>,
     },
-    /// Slots or rows of a table, whose exclusive or must be the key's
-    /// fingerprint.
+    /// Slots or rows of a table, whose exclusive or must be the key's fingerprint.
     Sum {
-        /// What is kept of the key.
+        /// The stored part of the key.
         fingerprint: u64,
-        /// The key's, in the order of the table.
+        /// The key's cells, in the order of the table.
         cells: Vec<Cell>,
     },
-    /// A part of the file that has no filter, so that it may hold any key. Only
-    /// other systems' files have such.
+    /// A part of the file without a filter, which may hold any key. Only files of other systems
+    /// have such parts.
     Unknown,
 }
 
 /// A bit, a counter, a slot or a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The line, block or shard that it is in, where there are such.
+    /// The line, block or shard that it is in, if there are any.
     pub line: Option<u64>,
     /// Its number there.
     pub at: u64,
-    /// What it holds.
+    /// Its value.
     pub value: u64,
 }
 
@@ -81,17 +79,16 @@ pub struct Cell {
 pub struct Slot {
     /// Its number.
     pub at: u64,
-    /// The fingerprint in it; none if it is empty.
+    /// The fingerprint in it; `None` if it is empty.
     pub holds: Option<u64>,
-    /// Whether this is the key's. An equal fingerprint may be in the slot for
-    /// another place.
+    /// Whether this is the key's. Otherwise an equal fingerprint may be here for another place.
     pub is_it: bool,
 }
 
-/// The most cells that [`Look::Cells`] shows all of.
+/// The most cells of which [`Look::Cells`] lists all.
 const FEW: u64 = 512;
 
-/// All cells, if they are few enough to be shown.
+/// All cells, if there are few enough to list.
 pub(crate) fn all_of(len: u64, cell: impl Fn(u64) -> u64) -> Vec<u64> {
     match len {
         ..=FEW => (0..len).map(cell).collect(),
@@ -99,13 +96,14 @@ pub(crate) fn all_of(len: u64, cell: impl Fn(u64) -> u64) -> Vec<u64> {
     }
 }
 
-/// A bit of a run of words.
+/// A bit in a slice of words.
 pub(crate) fn bit<W: Word>(words: &[W], at: u64) -> u64 {
     words[(at / 64) as usize].get() >> (at % 64) & 1
 }
 
 impl Look {
-    /// At the filter of the empty set: no cell makes a fingerprint of one.
+    /// The look at a filter of the empty set: no cells, and a fingerprint of 1, which they don't
+    /// give.
     pub const NOTHING: Self = Self::Sum {
         fingerprint: 1,
         cells: Vec::new(),
@@ -136,7 +134,7 @@ pub fn sum(cells: &[Cell]) -> u64 {
 }
 
 impl Explanation {
-    /// Of a filter that is looked at once.
+    /// For a filter with a single look.
     #[must_use]
     pub fn of(look: Look) -> Self {
         Self {
@@ -145,7 +143,7 @@ impl Explanation {
         }
     }
 
-    /// The verdict: what the filter answers. "No" is certain.
+    /// The filter's answer. "No" is certain.
     #[must_use]
     pub fn is_maybe(&self) -> bool {
         match self.joined {

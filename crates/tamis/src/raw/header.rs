@@ -1,9 +1,8 @@
 //! The 128-byte header of a filter file: encode, decode, validate.
 //!
-//! This is the only file that knows an offset. `docs/format.md` is its
-//! normative description. The first part (up to `HEADER_CHECKSUM`) never
-//! changes after creation; the second part is the state, which a writer that
-//! has the file mapped changes in place.
+//! Only this file knows offsets. `docs/format.md` is the normative description. The first part (up
+//! to `HEADER_CHECKSUM`) never changes after creation; the second part is the state, which a writer
+//! that has mapped the file changes in place.
 
 use crate::error::Error;
 use crate::hasher::{Hasher, SecretKey};
@@ -13,11 +12,10 @@ use crate::raw::shape::Shape;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The header's length, and so the body's offset: two cache lines, so that a
-/// mapped body keeps its alignment.
+/// The header's length, and so the body's offset: two cache lines, to keep a mapped body aligned.
 pub const HEADER_LEN: usize = 128;
 
-// A file damaged by text-mode transfer shows it in its first eight bytes.
+// Damage by a text-mode transfer shows in these eight bytes.
 const MAGIC_BYTES: [u8; 8] = *b"TAMIS\r\n\x1a";
 const VERSION: u16 = 1;
 
@@ -42,20 +40,20 @@ pub(crate) const fn after(field: Range<usize>, len: usize) -> Range<usize> {
     field.end..field.end + len
 }
 
-/// The state's words, as indices into the file seen as 64-bit words: a mapped
-/// writer stores them one by one.
+/// The state's words, as indices of 64-bit words in the file: a mapped writer stores them one by
+/// one.
 pub(crate) const KEYS_WORD: usize = KEYS.start / 8;
 pub(crate) const BODY_CHECKSUM_WORD: usize = BODY_CHECKSUM.start / 8;
 pub(crate) const BOOT_WORDS: [usize; 2] =
     [OPEN_UNDER_BOOT.start / 8, OPEN_UNDER_BOOT.start / 8 + 1];
 
-/// A body without a checksum: it was last written in place.
+/// The checksum of a body without one, because it was last written in place.
 pub(crate) const UNSEALED: u64 = 0;
 
-/// `keys` when the number of keys is not known.
+/// `keys` if the number of keys is unknown.
 pub(crate) const KEYS_UNKNOWN: u64 = u64::MAX;
 
-/// Flag: the secret of a keyed filter is not in the header.
+/// Flag: the header doesn't contain the secret of a keyed filter.
 const FLAG_KEY_APART: u32 = 1;
 
 const HASH_XXH3: u8 = 1;
@@ -63,7 +61,7 @@ const HASH_SIPHASH: u8 = 2;
 
 /// The first 128 bytes of a file; the rest is the body.
 ///
-/// For header and body in separate places, such as a database;
+/// For storing header and body separately, such as in a database;
 /// [`Draft`](crate::internals::Draft) joins them. For files, [`Open`](crate::Open) is enough.
 ///
 /// ```
@@ -83,23 +81,23 @@ pub struct Header {
     pub(crate) state: State,
 }
 
-/// The part of the header that changes during a filter's life.
+/// The part of the header that changes over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct State {
     /// Keys counted as new, or [`KEYS_UNKNOWN`].
     pub(crate) keys: u64,
     /// XXH3-64 of the body, seeded with `keys` so that it guards both.
     pub(crate) body_checksum: u64,
-    /// While the file is mapped for writing: the boot under which it is.
+    /// While the file is mapped for writing: the current boot.
     pub(crate) open_under: Option<BootId>,
 }
 
-/// Names one run of one machine's kernel: dirty pages of a mapped file survive
-/// a process but not a boot.
+/// Identifies one boot of one machine: a mapped file's dirty pages survive the death of a process,
+/// but not a reboot.
 pub(crate) type BootId = [u8; 16];
 
 impl Default for State {
-    /// Of an empty filter.
+    /// The state of an empty filter.
     fn default() -> Self {
         Self {
             keys: 0,
@@ -136,8 +134,8 @@ impl Header {
         self.shape.body_len()
     }
 
-    /// Whether the body has a checksum. One that was last written in place has none, unless it
-    /// is small; `tamis verify --seal` gives it one.
+    /// Whether the body has a checksum. A body that was last written in place has none, unless it
+    /// is small; `tamis verify --seal` adds it.
     pub const fn is_sealed(&self) -> bool {
         self.state.body_checksum != UNSEALED
     }
@@ -174,15 +172,14 @@ impl Header {
         out
     }
 
-    /// Reads and validates a header. Never panics, whatever the bytes. `key` is
-    /// the secret of a keyed filter if the header does not contain it.
+    /// Reads and validates a header. Never panics, whatever the bytes. `key` is the secret of a
+    /// keyed filter if the header doesn't contain it.
     pub fn decode(bytes: &[u8], key: Option<&SecretKey>) -> Result<Self, Error> {
         Self::decode_with(bytes, |h| decode_hasher(h, key))
     }
 
-    /// [`decode`](Self::decode) without the secret, for everything but asking,
-    /// such as deleting a filter. If the secret is kept apart, a filter with this
-    /// header would give wrong answers.
+    /// [`decode`](Self::decode) without the secret, for everything but queries, such as deleting a
+    /// filter. If the secret is kept apart, a filter with this header would give wrong answers.
     pub fn decode_without_key(bytes: &[u8]) -> Result<Self, Error> {
         Self::decode_with(bytes, |h| match decode_hasher(h, None) {
             Err(Error::KeyNeeded) => Ok(Hasher::default()),
@@ -208,7 +205,7 @@ impl Header {
                 h[MAGIC].escape_ascii(),
             ));
         }
-        // Before the checksum: another version may sum up other bytes.
+        // Checked before the checksum, which another version may compute differently.
         let version = u16::from_le_bytes(field(h, FORMAT_VERSION));
         if version != VERSION {
             return Err(Error::corrupt(
@@ -266,7 +263,7 @@ impl Header {
         })
     }
 
-    /// Whether processes can write one mapped file of it at once.
+    /// Whether several processes can write to one mapped file of this kind.
     pub(crate) const fn check_shareable(&self) -> Result<(), Error> {
         match self.shape.kind() {
             kind if kind.is_static() => Err(Error::finished(kind, "shared by writers")),
@@ -280,7 +277,7 @@ impl Header {
         }
     }
 
-    /// A copy of a file that was being written may lack keys.
+    /// Refuses a copy of a file that was open for writing, since it may lack keys.
     pub(crate) const fn check_clean(&self, accept_loss: bool) -> Result<(), Error> {
         match self.state.open_under {
             Some(_) if !accept_loss => Err(Error::Unclean { path: None }),
@@ -288,9 +285,9 @@ impl Header {
         }
     }
 
-    /// The whole file must be the header and its body: compared before
-    /// anything of the claimed length is allocated or mapped. Behind a growing
-    /// filter there may be a layer that was never finished; it is ignored.
+    /// The file must be exactly the header and its body; checked before anything of the claimed
+    /// length is allocated or mapped. A growing filter may be followed by an unfinished layer,
+    /// which is ignored.
     pub(crate) fn check_file_len(&self, len: u64) -> Result<(), Error> {
         let expected = self.body_len() + HEADER_LEN as u64;
         let unfinished = self.shape.kind() == Kind::Growing && len > expected;
@@ -305,7 +302,7 @@ impl Header {
     }
 }
 
-/// Writes the fields of the hash, which a filter and an index have in the same place.
+/// Writes the hash's fields, which are at the same offsets in filters and indexes.
 pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
     let (hash, flags, secret, key_check) = match hasher {
         Hasher::Fast { seed, .. } => {
@@ -324,7 +321,7 @@ pub(crate) fn encode_hasher(h: &mut [u8; HEADER_LEN], hasher: &Hasher) {
     h[KEY_CHECK].copy_from_slice(&key_check.to_le_bytes());
 }
 
-/// Reads them; `key` is a secret that is kept apart.
+/// Reads the hash's fields; `key` is a secret that is kept apart.
 pub(crate) fn decode_hasher(
     h: &[u8; HEADER_LEN],
     key: Option<&SecretKey>,
@@ -343,7 +340,7 @@ pub(crate) fn decode_hasher(
     let unknown = || Error::corrupt("flags", "known flags", format_args!("{flags:#x}"));
     let rule = KeyRule::decode(flags & !FLAG_KEY_APART).ok_or_else(unknown)?;
     if rule.normalises_urls() && !cfg!(any(feature = "url", feature = "url-by-caller")) {
-        // Without it the filter would deny what it holds.
+        // Without it the filter wouldn't find its own keys.
         return Err(Error::Feature {
             feature: "url",
             what: "normalises URLs",
@@ -379,7 +376,7 @@ pub(crate) fn decode_hasher(
     Ok(hasher.with_rule(rule))
 }
 
-/// Whether the bytes of a header bear the mark of a writer, or half of it.
+/// Whether the bytes of a header have a writer's mark, or half of one.
 pub(crate) fn is_marked(bytes: &[u8]) -> bool {
     bytes
         .get(OPEN_UNDER_BOOT)

@@ -1,14 +1,13 @@
-//! Which instructions this machine has: the only file that asks it.
+//! This machine's instruction sets. Only this file queries them.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// The instructions found on this machine. Detection is the only source of a
-/// value, so a value is the proof that its instructions can run.
+/// The detected instruction set. Values come only from detection, so having one proves that its
+/// instructions can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Isa(Level);
 
-/// Instructions beyond those that every machine of the architecture has. A
-/// higher level includes the lower ones.
+/// Instructions beyond the architecture's baseline. A higher level includes the lower ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum Level {
@@ -17,17 +16,17 @@ pub(crate) enum Level {
     /// `avx2,bmi1,bmi2,popcnt`
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// `avx512f,avx512dq,avx512bw` as well.
+    /// `avx512f,avx512dq,avx512bw` in addition.
     #[cfg(target_arch = "x86_64")]
     Avx512,
-    /// `neon`, which every machine of the architecture has.
+    /// `neon`, part of the architecture's baseline.
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     Neon,
 }
 
 impl Isa {
-    /// The best that this machine has. Known at compile time where the program
-    /// is compiled for such machines alone, and else a load and a comparison.
+    /// The best of this machine. Known at compile time if the program is compiled only for such
+    /// machines, otherwise a load and a comparison.
     #[inline(always)]
     pub(crate) fn best() -> Self {
         static FOUND: AtomicU8 = AtomicU8::new(0);
@@ -54,8 +53,8 @@ impl Isa {
         best
     }
 
-    /// Every one that this machine has, the best last. With `--cfg
-    /// tamis_portable` there is one, whose loads a sanitizer sees.
+    /// All of this machine, the best last. With `--cfg tamis_portable` only the portable one, whose
+    /// loads a sanitizer sees.
     #[allow(unexpected_cfgs, reason = "set by .ci/sanitizers")]
     pub(crate) fn available() -> Vec<Self> {
         #[allow(unused_mut, reason = "some processors have no other")]
@@ -82,21 +81,21 @@ impl Isa {
         self.0
     }
 
-    /// Whether it has the instructions of that level.
+    /// Whether it includes that level.
     #[inline(always)]
     pub(crate) fn has(self, level: Level) -> bool {
         self.0 >= level
     }
 
-    /// These instructions, if a key or two are tested by a few of them in place,
-    /// and not by a call of code that is compiled for them.
+    /// `Some` if one or two keys are tested by a few instructions in place, without a call to
+    /// specially compiled code.
     pub(crate) fn in_place(self) -> Option<InPlace> {
         InPlace::LEVEL
             .is_some_and(|level| self.has(level))
             .then_some(InPlace(()))
     }
 
-    /// Runs a batch in code that is compiled for these instructions.
+    /// Runs a batch in code compiled for these instructions.
     #[inline(always)]
     pub(crate) fn run<B: Batch>(self, batch: B) {
         #[cfg(target_arch = "x86_64")]
@@ -105,7 +104,7 @@ impl Isa {
             fn avx2<B: Batch>(batch: B) {
                 batch.run(Isa(Level::Avx2));
             }
-            // Code for AVX-512 is in assembly.
+            // The AVX-512 code itself is in assembly.
             #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
             fn avx512<B: Batch>(batch: B) {
                 batch.run(Isa(Level::Avx512));
@@ -122,15 +121,15 @@ impl Isa {
     }
 }
 
-/// Work on many keys, for [`Isa::run`]. A closure would not do: nothing makes
-/// the compiler inline it, and so compile it for other instructions.
+/// Work on many keys, for [`Isa::run`]. A closure wouldn't do: nothing makes the compiler inline it
+/// and so compile it for other instructions.
 pub(crate) trait Batch {
-    /// To be marked `#[inline(always)]`.
+    /// Implementations must be `#[inline(always)]`.
     fn run(self, isa: Isa);
 }
 
-/// Instructions that need no call, which is known at compile time: on x86_64
-/// those of AVX-512, in assembly, on registers that older machines don't have.
+/// Proof of instructions that need no call, known at compile time: AVX-512 on x86_64, in assembly,
+/// with registers that older machines don't have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InPlace(());
 
@@ -172,8 +171,7 @@ impl Level {
     const COMPILED_FOR: Option<Self> = Some(Self::Portable);
 }
 
-/// Asks the memory for the cache line of `place`. A hint: nothing is read, so
-/// any address will do.
+/// Prefetches the cache line of `place`. A hint: nothing is read, so any address will do.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,7 +1,6 @@
-//! The layers of a growing filter, as its body holds them.
+//! The layers of a growing filter in its body.
 //!
-//! The body is one layer behind the other: a line that describes it (see
-//! [`put`]), then its lines.
+//! The body is a sequence of layers, each a line that describes it (see [`put`]), then its lines.
 
 use crate::error::Error;
 use crate::raw::blocked::{BlockedShape, LINE_WORDS};
@@ -10,14 +9,14 @@ use crate::raw::word::{SharedWord, Word};
 /// Lines, layers, and bits per key, of a [`Growing`](crate::Growing) filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrowingShape {
-    /// Of all layers, with the one that describes each.
+    /// Of all layers, including the describing lines.
     lines: u64,
     layers: u32,
     hashes_per_line: u32,
     lines_per_key: u32,
 }
 
-/// Far beyond what the slowest growth needs to fill any machine.
+/// Far more than the slowest growth needs to fill any machine.
 const MAX_LAYERS: u64 = 1000;
 
 impl GrowingShape {
@@ -34,7 +33,7 @@ impl GrowingShape {
         if lines < 2 * layers {
             return Err(refuse("lines", "at least two for each layer", lines));
         }
-        // Behind the line that describes it, a layer is a blocked filter.
+        // A layer is a blocked filter after its describing line.
         BlockedShape::new(lines - layers, hashes_per_line, lines_per_key)?;
         Ok(Self {
             lines,
@@ -49,7 +48,7 @@ impl GrowingShape {
         Self::new(layer.lines() + 1, hashes, per_key, 1)
     }
 
-    /// With one layer more.
+    /// Adds a layer.
     pub(crate) fn and(self, layer: BlockedShape) -> Result<Self, Error> {
         Self::new(
             self.lines + layer.lines() + 1,
@@ -59,7 +58,7 @@ impl GrowingShape {
         )
     }
 
-    /// The number of 64-byte lines, with one for each layer that describes it.
+    /// The number of 64-byte lines, including one that describes each layer.
     pub const fn lines(&self) -> u64 {
         self.lines
     }
@@ -84,11 +83,11 @@ impl GrowingShape {
     }
 }
 
-/// A layer of a growing filter: its geometry, the new keys that it takes, and
-/// its rate when it has taken them.
+/// A layer of a growing filter: its geometry, its capacity for new keys, and its rate at that
+/// capacity.
 ///
-/// For growing filters outside of memory; [`Growing`](crate::Growing) adds its
-/// layers itself.
+/// For growing filters stored elsewhere than in memory; [`Growing`](crate::Growing) adds its layers
+/// itself.
 ///
 /// ```
 /// use tamis::internals::raw::GrowingLayer;
@@ -104,29 +103,29 @@ pub struct GrowingLayer {
     pub(crate) rate: f64,
 }
 
-/// A layer, and where it is.
+/// A layer and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer {
     pub(crate) shape: BlockedShape,
-    /// New keys that it takes.
+    /// The number of new keys it takes.
     pub(crate) capacity: u64,
-    /// New keys that it has taken; at least those, after a writer that died.
+    /// The number of new keys it has taken; a lower bound after the death of a writer.
     pub(crate) keys: u64,
     pub(crate) rate: f64,
-    /// Which part of the body, 0 being the first, and the index of its first
-    /// word there, behind the line that describes it.
+    /// The part of the body, 0 being the first, and the index of the layer's first word there,
+    /// after the line that describes it.
     pub(crate) part: usize,
     pub(crate) at: usize,
 }
 
-// The words of the line that describes a layer; the others are zero.
+// The words of the line that describes a layer; all others are zero.
 const LINES: usize = 0;
 const CAPACITY: usize = 1;
 pub(crate) const KEYS: usize = 2;
 const RATE: usize = 3;
 const RESERVED: usize = 4;
 
-/// Describes a layer without keys in the first line of `words`.
+/// Describes an empty layer in the first line of `words`.
 pub(crate) fn put<W: SharedWord>(layer: &GrowingLayer, words: &[W]) {
     for (word, value) in words.iter().zip(layer.describe(0)) {
         word.put(value);
@@ -139,7 +138,7 @@ impl GrowingLayer {
         self.shape
     }
 
-    /// The number of new keys that it takes.
+    /// The number of new keys it takes.
     pub const fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -149,7 +148,7 @@ impl GrowingLayer {
         self.rate
     }
 
-    /// The line that describes it in a body, having taken this many keys.
+    /// The line that describes it in a body after this many keys.
     ///
     /// ```
     /// use tamis::internals::raw::GrowingLayer;
@@ -175,8 +174,8 @@ impl GrowingLayer {
         words
     }
 
-    /// The layer that a line describes, and how many keys it has taken. `like`
-    /// has the hashes of all layers. Never panics, whatever the bytes.
+    /// The layer that a line describes, and its number of keys. `like` has the hashes of all
+    /// layers. Never panics, whatever the bytes.
     pub fn decode(line: &[u8; 64], like: &BlockedShape) -> Result<(Self, u64), Error> {
         Self::read(
             line.as_chunks().0,
@@ -201,7 +200,7 @@ impl GrowingLayer {
             let expected = format_args!("at most its capacity of {capacity}");
             return Err(Error::corrupt("keys of a layer", expected, keys));
         }
-        // Written so that NaN is refused too.
+        // The range check also refuses NaN.
         if !(layer.rate > 0.0 && layer.rate < 1.0) {
             let expected = "between 0 and 1";
             return Err(Error::corrupt("rate of a layer", expected, layer.rate));
@@ -213,8 +212,8 @@ impl GrowingLayer {
     }
 }
 
-/// The layers of a body. Whatever its bytes, never panics, and every layer it
-/// returns lies within `words`.
+/// The layers of a body. Never panics, whatever its bytes, and every layer it returns is within
+/// `words`.
 pub(crate) fn parse<W: Word>(
     shape: &GrowingShape,
     promise: f64,
@@ -264,7 +263,7 @@ pub(crate) fn parse<W: Word>(
     Ok(layers)
 }
 
-/// Whether a body is sound, before its file is changed.
+/// Checks a body before its file is changed.
 pub(crate) fn check<W: Word>(shape: &GrowingShape, promise: f64, words: &[W]) -> Result<(), Error> {
     parse(shape, promise, words).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The interface between the kinds and the shell around all of them.
+//! The interface between the kinds and the shell around them.
 
 use super::explain::Explanation;
 use super::word::{SharedWord, Word};
@@ -8,11 +8,11 @@ use crate::kind::Kind;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Keys that are hashed and prefetched together: enough to hide the memory's
-/// latency, few enough to stay in the first-level cache.
+/// Keys that are hashed and prefetched together: enough to hide the memory's latency, few enough to
+/// stay in the first-level cache.
 pub(crate) const BLOCK: usize = 64;
 
-/// Keeps [`Layout`] and its like this crate's own.
+/// Seals [`Layout`] and similar traits.
 pub trait Sealed {}
 
 /// A kind of filter: its geometry, and its answers from a slice of words.
@@ -20,7 +20,7 @@ pub trait Sealed {}
 #[doc(hidden)]
 pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug {
     const KIND: Kind;
-    /// The shape, completed by the part that is in the body, which is checked.
+    /// The shape, completed and checked with the part in the body.
     fn complete<W: Word>(self, _words: &[W]) -> Result<Self, Error> {
         Ok(self)
     }
@@ -29,13 +29,13 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug {
     /// The first difference between two shapes.
     fn difference(&self, other: &Self) -> Option<Difference>;
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool;
-    /// What [`contains`](Self::contains) looks at, and what it finds.
+    /// What [`contains`](Self::contains) reads, and what it finds.
     fn explain<W: Word>(&self, words: &[W], hash: Hash) -> Explanation;
-    /// Asks the memory for the key's words; a hint.
+    /// Prefetches the key's words; a hint.
     fn prefetch<T>(&self, _words: &[T], _hash: Hash) {}
-    /// Asks at most [`BLOCK`] keys, which have been prefetched.
+    /// Looks up at most [`BLOCK`] prefetched keys.
     fn contains_many<W: Word>(&self, words: &[W], hashes: &[Hash], out: &mut [bool]);
-    /// Asks any number of keys that are hashes, or become hashes cheaply.
+    /// Looks up any number of keys that are hashes, or become hashes cheaply.
     fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
         &self,
         words: &[W],
@@ -48,21 +48,19 @@ pub trait Layout: Sealed + Copy + PartialEq + fmt::Debug {
             self.contains_many(words, hashes, out);
         }
     }
-    /// The number of keys, where the words themselves count them.
+    /// The number of keys, if the words count them.
     fn counted<W: Word>(&self, _words: &[W]) -> Option<u64> {
         None
     }
-    /// The number of keys estimated from what the words hold.
+    /// The number of keys, estimated from the words' content.
     fn keys_now<W: Word>(&self, words: &[W]) -> f64;
 }
 
-/// A kind whose answers depend on the key alone; those of a window depend on the
-/// moment, too.
+/// A kind whose answers depend only on the key; those of a window also depend on the moment.
 #[doc(hidden)]
 pub trait Timeless: Layout {}
 
-/// A kind that starts empty and takes keys: all zeros hold none. Finished lists
-/// are not.
+/// A kind that starts empty, as all zeros, and takes keys. Finished lists don't.
 #[doc(hidden)]
 pub trait Creatable: Layout {
     /// The shape without what keys have added to it.
@@ -71,32 +69,31 @@ pub trait Creatable: Layout {
     }
 }
 
-/// A kind whose keys are sets of bits or counters: adding is one atomic step a
-/// word, in any order, so it needs no exclusive access and never fails.
+/// A kind whose keys are sets of bits or counters. Adding is one atomic step per word, in any
+/// order, so it needs no exclusive access and never fails.
 #[doc(hidden)]
 pub trait BitLayout: Creatable {
     fn insert<W: SharedWord>(&self, words: &[W], hash: Hash) -> bool;
-    /// [`insert`](Self::insert) with the words to itself.
+    /// [`insert`](Self::insert) with exclusive access.
     #[inline]
     fn insert_alone(&self, words: &mut [u64], hash: Hash) -> bool {
         let mut new = [false];
         self.insert_many(words, &[hash], &mut new);
         new[0]
     }
-    /// Adds at most [`BLOCK`] prefetched keys, next to other threads and processes.
+    /// Adds at most [`BLOCK`] prefetched keys while other threads and processes may add.
     fn insert_many_shared<W: SharedWord>(&self, words: &[W], hashes: &[Hash], new: &mut [bool]);
-    /// Adds at most [`BLOCK`] prefetched keys with the words to itself.
+    /// Adds at most [`BLOCK`] prefetched keys with exclusive access.
     fn insert_many(&self, words: &mut [u64], hashes: &[Hash], new: &mut [bool]);
-    /// Makes a word that of the union.
+    /// Changes a word to that of the union.
     fn unite(word: &AtomicU64, theirs: u64) {
         word.set(theirs);
     }
-    /// Makes a word that of the intersection.
+    /// Changes a word to that of the intersection.
     fn intersect(word: &AtomicU64, theirs: u64) {
         word.fetch_and(theirs.to_le(), Relaxed);
     }
-    /// Adds any number of keys that are hashes, or become hashes cheaply, with
-    /// the words to itself.
+    /// Adds any number of keys that are hashes, or become hashes cheaply, with exclusive access.
     fn insert_hashes<H: Copy + Into<Hash>>(&self, words: &mut [u64], keys: &[H], new: &mut [bool]) {
         let mut hashes = [Hash::default(); BLOCK];
         for (keys, new) in keys.chunks(BLOCK).zip(new.chunks_mut(BLOCK)) {
@@ -129,7 +126,7 @@ impl Difference {
     }
 }
 
-/// Hashes a block of keys and asks the memory for their words.
+/// Hashes a block of keys and prefetches their words.
 #[inline]
 pub(crate) fn hash_block<'a, L: Layout, T, K>(
     shape: &L,

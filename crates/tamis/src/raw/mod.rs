@@ -1,15 +1,13 @@
-//! The meaning of the bytes: headers, shapes and words, for filters outside of
-//! memory and files, such as in a database.
+//! The meaning of the bytes: headers, shapes and words, for filters stored elsewhere than in memory
+//! and files, such as in a database.
 //!
-//! A filter is a [`Header`] and a body. The header has the [`Shape`]; the body
-//! is a slice of little-endian [`Word`]s. A [`BlockedShape`] or a
-//! [`CountingShape`] gives the places of a key, which is enough to ask and
-//! change a body anywhere; [`Draft`](crate::internals::Draft) makes a filter of a header
-//! and a body.
+//! A filter is a [`Header`] and a body. The header has the [`Shape`]; the body is a slice of
+//! little-endian [`Word`]s. A [`BlockedShape`] or a [`CountingShape`] gives a key's places, which
+//! is enough to query and change a body anywhere; [`Draft`](crate::internals::Draft) makes a filter
+//! from a header and a body.
 
-// Geometry and kernels over slices of words, a folder for each kind: `shape.rs`
-// is the geometry, `mod.rs` the kernels. There are no rates, files or owners of
-// memory here.
+// Geometry and kernels over slices of words, a folder for each kind: `shape.rs` is the geometry,
+// `mod.rs` the kernels. Rates, files and memory owners are elsewhere.
 
 pub(crate) mod blocked;
 pub(crate) mod bloom;
@@ -34,22 +32,22 @@ pub(crate) mod sorted;
 pub(crate) mod window;
 pub(crate) mod word;
 
-/// What `order` waits by.
+/// The primitives that `order` waits with.
 mod sync {
     pub(crate) use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use std::sync::{Condvar, Mutex};
 
-    /// How often a thread looks again before it sleeps.
+    /// How often a thread checks again before it sleeps.
     pub(crate) const SPINS: u32 = 140;
 
-    /// Doesn't yield: on a busy machine, whoever yields comes back after all others, and whoever sleeps is woken.
+    /// Doesn't yield: on a busy machine a yielding thread comes back after all others, while a sleeping one is
+    /// woken.
     pub(crate) fn pause() {
         std::hint::spin_loop();
     }
 }
 
-/// A number for a test: `usual`, or `few` under Miri, which is some hundred
-/// times slower.
+/// A number for a test: `usual`, or `few` under Miri, which is several hundred times slower.
 #[cfg(test)]
 pub(crate) const fn usual_or<T: Copy>(usual: T, few: T) -> T {
     if cfg!(miri) { few } else { usual }

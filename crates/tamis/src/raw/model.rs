@@ -1,6 +1,6 @@
-//! Keys that are added to the same words by several threads, in every order that they can take, in
-//! each kind that needs no lock for it. What is promised is in `Filter::insert`: no key is lost,
-//! and of those who add the same new key at least one is told that it was new.
+//! Models of several threads that add keys to the same words, in every order, for each kind that
+//! needs no lock for it. They check the promise of `Filter::insert`: no key is lost, and of several
+//! threads that add the same new key at least one gets "new".
 
 use crate::hash::Hash;
 use crate::raw::layout::{BitLayout, Layout as _};
@@ -20,14 +20,14 @@ fn zeros<L: BitLayout>(shape: L) -> Words {
     Arc::new(words.collect())
 }
 
-/// Every switch between threads that have not finished, up to three of them.
+/// Tries every sequence of up to three preemptions.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(model);
 }
 
-/// In the same words; they share one bit, and each has one of its own.
+/// In the same words. They share one bit, and each has one that the other lacks.
 const KEYS: [Hash; 2] = [Hash { hi: 0, lo: 0x041 }, Hash { hi: 0, lo: 0x081 }];
 
 fn lines() -> BlockedShape {
@@ -46,8 +46,8 @@ fn counters() -> CountingShape {
     CountingShape::new(1, 2, 1).unwrap()
 }
 
-/// Whoever has added a key finds it, and so does everyone afterwards. Gives how many of the two were
-/// told "new", in all orders.
+/// Both threads find the key after adding it, and so does a later look-up. Returns how many of the
+/// two got "new", over all orders.
 fn one_key_by_two<L: BitLayout + Send + Sync + 'static>(shape: L) -> Vec<usize> {
     let all_told = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let tell = all_told.clone();
@@ -73,8 +73,8 @@ fn one_key_by_two<L: BitLayout + Send + Sync + 'static>(shape: L) -> Vec<usize> 
     all_told.iter().copied().collect()
 }
 
-/// Keys that share words don't undo each other, and one that was added is found by whoever has
-/// heard of it.
+/// Keys that share words don't undo each other, and an added key is found by every thread that
+/// knows of it.
 fn two_keys_by_two<L: BitLayout + Send + Sync + 'static>(shape: L) {
     check(move || {
         let words = zeros(shape);
@@ -97,7 +97,7 @@ fn two_keys_by_two<L: BitLayout + Send + Sync + 'static>(shape: L) {
 
 #[test]
 fn blocked() {
-    // Both, where each has set one of the key's bits.
+    // Both get "new" if each has set one of the key's bits.
     assert_eq!(one_key_by_two(lines()), [1, 2]);
     assert_eq!(one_key_by_two(two_lines_a_key()), [1, 2]);
     two_keys_by_two(lines());
@@ -115,7 +115,7 @@ fn counting() {
     two_keys_by_two(counters());
 }
 
-/// Each copy that is added stays until it is removed.
+/// Each added copy stays until it is removed.
 #[test]
 fn counted_copies_stay_while_others_go() {
     check(|| {

@@ -1,24 +1,24 @@
 //! Order among threads: numbered batches pass through the same units, each unit in the order of the numbers, while
 //! different threads carry different batches through different units.
 
-// Of the standard library, or of the model that compiles this file, too.
+// From the standard library, or from the model, which also compiles this file.
 use super::sync::{AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, SPINS, fence, pause};
 
-/// Whoever waits for a batch's turn has one of these by the batch's number, so that passing a turn on wakes the next
-/// batch's thread alone. With more threads than seats, two may share one.
+/// Threads that wait for a batch's turn share a seat by the batch's number, so that passing a turn on wakes only the
+/// next batch's thread. With more threads than seats, two may share one.
 const SEATS: usize = 64;
 
 pub(crate) struct Order {
-    /// The batch that may begin.
+    /// The number of the batch that may begin.
     begin: Counter,
     /// How many batches have passed all units.
     done: Counter,
-    /// For each unit, the batch whose turn it is.
+    /// For each unit, the number of the batch whose turn it is.
     units: Box<[Counter]>,
     seats: Box<[Seat]>,
 }
 
-/// On a cache line of its own: other threads write to its neighbours.
+/// On a separate cache line, because other threads write to the neighbours.
 #[repr(align(128))]
 struct Counter(AtomicU64);
 
@@ -63,7 +63,7 @@ impl Order {
         self.wake(number + 1);
     }
 
-    /// After [`begin`](Self::begin): visits all units, each when all batches before this one have.
+    /// After [`begin`](Self::begin): visits all units, each one after all earlier batches have.
     pub(crate) fn pass_units(&self, number: u64, mut visit: impl FnMut(usize)) {
         let is_ready = |unit: usize| self.units[unit].0.load(Ordering::Acquire) == number;
         let mut left: Vec<usize> = (0..self.units.len()).collect();
@@ -81,12 +81,12 @@ impl Order {
         }
     }
 
-    /// After [`pass_units`](Self::pass_units): what the batch did is seen by those that
+    /// After [`pass_units`](Self::pass_units): publishes the batch's changes to those that
     /// [`wait_for_others`](Self::wait_for_others).
     pub(crate) fn end(&self) {
         self.done.0.fetch_add(1, Ordering::AcqRel);
         fence(Ordering::SeqCst);
-        // Only the batch that is to begin may wait for it.
+        // Only the batch that may begin next can be waiting for it.
         self.wake(self.begin.0.load(Ordering::Acquire));
     }
 
@@ -99,7 +99,7 @@ impl Order {
         self.begin(number);
     }
 
-    /// A wait is short as a rule, and a system call is not.
+    /// Spins first: a wait is usually shorter than a system call.
     fn wait(&self, number: u64, mut is_over: impl FnMut() -> bool) {
         for _ in 0..SPINS {
             if is_over() {
@@ -109,7 +109,8 @@ impl Order {
         }
         let seat = self.seat(number);
         seat.sleepers.fetch_add(1, Ordering::Relaxed);
-        // Either whoever ends the wait sees a sleeper, or the sleeper sees that it is over.
+        // Either the thread that ends the wait sees a sleeper, or the sleeper sees that the wait is
+        // over.
         fence(Ordering::SeqCst);
         let mut lock = seat.lock.lock().expect(NO_PANIC);
         while !is_over() {
@@ -123,7 +124,7 @@ impl Order {
         fence(Ordering::SeqCst);
         let seat = self.seat(number);
         if seat.sleepers.load(Ordering::Relaxed) > 0 {
-            // A sleeper that has looked before is waiting by now.
+            // A sleeper that checked before this is now waiting.
             drop(seat.lock.lock().expect(NO_PANIC));
             seat.moved.notify_all();
         }

@@ -1,5 +1,5 @@
-//! Batches on their way through units, in every order that threads can take: the real order, compiled with what the
-//! model watches.
+//! A model of batches passing through units, in every order of threads: the real code, compiled with the model's
+//! primitives.
 
 #[path = "order.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
@@ -23,7 +23,7 @@ const BATCHES: u64 = 3;
 
 struct Units {
     order: Order,
-    /// The batches that each has seen.
+    /// The batches that each unit has seen.
     seen: Vec<UnsafeCell<Vec<u64>>>,
     next: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl Units {
         self.seen[unit].with_mut(|seen| unsafe { (*seen).push(number) });
     }
 
-    /// Batches as `InOrder` carries them, one of them alone.
+    /// Carries batches like `InOrder`, one of them alone.
     fn carry(&self, alone: Option<u64>) {
         loop {
             let number = self.next.fetch_add(1, Relaxed);

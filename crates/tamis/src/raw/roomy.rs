@@ -1,20 +1,20 @@
-//! Room for large tables, on huge pages.
+//! Allocation of large tables, on huge pages.
 
 use crate::error::Error;
 
-/// From here on the heap asks for transparent huge pages: random access to a
-/// large filter is mostly TLB misses without them.
+/// From this size on, the heap asks for transparent huge pages: without them, random access to a
+/// large filter is mostly TLB misses.
 pub(crate) const HUGE_FROM: u64 = 4 << 20;
 
-/// Room for this many values, on huge pages if it is large: building a filter is
-/// random access to short-lived tables.
+/// Allocates room for this many values, on huge pages if it is large: building a filter is random
+/// access to short-lived tables.
 pub(crate) fn roomy<T>(capacity: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::new();
     reserve_roomy(&mut values, capacity)?;
     Ok(values)
 }
 
-/// Makes room for this many more values, on huge pages if it is large.
+/// Allocates room for this many more values, on huge pages if it is large.
 pub(crate) fn reserve_roomy<T>(values: &mut Vec<T>, more: usize) -> Result<(), Error> {
     if values.capacity() - values.len() >= more {
         return Ok(());

@@ -1,5 +1,4 @@
-//! The geometry of every kind, as one type: what a header holds and a plan
-//! finds.
+//! The geometry of every kind, as one type: stored in a header, computed by a plan.
 
 use super::blocked::BlockedShape;
 use super::bloom::BloomShape;
@@ -14,7 +13,7 @@ use super::window::WindowShape;
 use crate::error::Error;
 use crate::kind::Kind;
 
-/// The geometry of a filter: all that its kernels need besides the body.
+/// The geometry of a filter: everything its kernels need besides the body.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Shape {
@@ -45,7 +44,7 @@ pub trait Shaped: Layout + Into<Shape> + TryFrom<Shape, Error = Error> {}
 impl<L: Layout + Into<Shape> + TryFrom<Shape, Error = Error>> Shaped for L {}
 
 impl Shape {
-    /// Which kind of filter has this shape.
+    /// The kind of filter with this shape.
     #[inline]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -77,7 +76,7 @@ impl Shape {
         }
     }
 
-    /// Three words: a size, then two half-words and a word of the kind's own.
+    /// A size, two half-words, and a word whose meaning depends on the kind.
     pub(crate) fn encode(&self) -> (u64, u32, u32, u64) {
         match self {
             Self::Bloom(s) => (s.bits(), s.hashes(), 0, 0),
@@ -147,7 +146,7 @@ impl Shape {
     }
 }
 
-/// The shape of a kind is a shape, and a shape may be that of the kind.
+/// Converts each kind's shape to `Shape`, and back if the kind matches.
 macro_rules! conversions {
     ($($kind:ident($shape:ty)),*) => {$(
         impl From<$shape> for Shape {

@@ -1,17 +1,16 @@
-//! Keys in ascending order of their hashes, each once, on all cores: the input of
-//! the static kinds.
+//! Sorts keys by their hashes and removes duplicates, on all cores, for the static kinds.
 
 use crate::error::Error;
 use crate::hash::Hash;
 use crate::raw::roomy::roomy;
 use std::sync::Mutex;
 
-/// A key on its way into a static filter.
+/// A key for a static filter.
 pub(crate) trait Key: Copy + Send + Sync + PartialEq + From<Hash> {
     fn hash(self) -> Hash;
     /// The same key under another hash.
     fn with_hash(self, hash: Hash) -> Self;
-    /// Whether the filter must answer no.
+    /// Whether the filter must answer "no".
     fn is_denied(self) -> bool;
 }
 
@@ -32,7 +31,7 @@ impl Key for Hash {
     }
 }
 
-/// A key for which a filter must give one answer or the other.
+/// A key that a filter must accept or deny.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Decided {
     pub(crate) hash: Hash,
@@ -67,7 +66,7 @@ impl Key for Decided {
 
 const NO_PANIC: &str = "no thread panics while it takes a job";
 
-/// Does all jobs, each on the next thread that is free.
+/// Runs all jobs, each on the next free thread.
 pub(crate) fn for_each<T: Send>(
     threads: usize,
     jobs: impl Iterator<Item = T> + Send,
@@ -76,7 +75,7 @@ pub(crate) fn for_each<T: Send>(
     for_each_with(threads, jobs, || (), |(), job| work(job));
 }
 
-/// The same, with a value of its own for every thread.
+/// The same, with a separate value for each thread.
 pub(crate) fn for_each_with<T: Send, S>(
     threads: usize,
     jobs: impl Iterator<Item = T> + Send,
@@ -92,7 +91,7 @@ pub(crate) fn for_each_with<T: Send, S>(
         }
     };
     std::thread::scope(|scope| {
-        // As many as the system gives; this one works, too.
+        // As many threads as the system allows; this one works, too.
         for _ in 1..threads {
             let other = std::thread::Builder::new().spawn_scoped(scope, worker);
             if other.is_err() {
@@ -108,7 +107,7 @@ pub(crate) fn sort<K: Key>(keys: &mut [K]) {
     keys.sort_unstable_by_key(|key| key.hash());
 }
 
-/// The keys in ascending order, each once. Without memory for a copy, it is only slower.
+/// The distinct keys in ascending order. Without memory for a copy, it is only slower.
 pub(crate) fn sorted_distinct<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K> {
     match roomy(keys.len()) {
         Ok(room) => sort_into(room, vec![keys], threads),
@@ -120,7 +119,7 @@ pub(crate) fn sorted_distinct<K: Key>(mut keys: Vec<K>, threads: usize) -> Vec<K
     }
 }
 
-/// The same of several vectors' keys: two scatters, after which hardly a key is out of place.
+/// The same for several vectors: two scatters, after which hardly any key is out of place.
 pub(crate) fn sorted_distinct_of<K: Key>(
     keys: Vec<Vec<K>>,
     threads: usize,
@@ -129,7 +128,7 @@ pub(crate) fn sorted_distinct_of<K: Key>(
     Ok(sort_into(room, keys, threads))
 }
 
-/// `sorted` is empty and has room for all.
+/// `sorted` must be empty and have room for all.
 fn sort_into<K: Key>(mut sorted: Vec<K>, keys: Vec<Vec<K>>, threads: usize) -> Vec<K> {
     const FEW: usize = 8192;
     if keys.iter().map(Vec::len).sum::<usize>() < FEW {
@@ -168,11 +167,11 @@ fn sort_into<K: Key>(mut sorted: Vec<K>, keys: Vec<Vec<K>>, threads: usize) -> V
     sorted
 }
 
-/// Keys in runs, each ordered by the top bits of their hashes only. A run, and
-/// where it is ordered, fit the cache.
+/// Keys in runs, each ordered only by the top bits of the hashes. A run fits in the cache together
+/// with its ordered copy.
 pub(crate) struct Grouped<K> {
     keys: Vec<Vec<K>>,
-    /// Of every run, where its groups end.
+    /// For every run, where its groups end.
     ends: Vec<Vec<usize>>,
     /// There are `2^bits` groups.
     bits: u32,
@@ -182,11 +181,11 @@ impl<K: Key> Grouped<K> {
     /// Keys of a run.
     const RUN: usize = 1 << 17;
 
-    /// By at least this many bits.
+    /// Groups by at least this many bits.
     pub(crate) fn new(mut keys: Vec<Vec<K>>, least_bits: u32, threads: usize) -> Self {
         let total: usize = keys.iter().map(Vec::len).sum();
-        // Groups are small enough for a few of them to fit a core's cache, and
-        // not too many to write to at once.
+        // Groups are small enough that several fit in a core's cache, and few enough to write to
+        // all of them at once.
         let bits = (total / 4096).checked_ilog2().unwrap_or(0).clamp(1, 11);
         let bits = bits.max(least_bits);
         let group = |key: &K| (key.hash().hi >> (64 - bits)) as usize;
@@ -231,7 +230,7 @@ impl<K: Key> Grouped<K> {
     }
 }
 
-/// Copies the pieces to `out`, ordered by bin; returns the ends of the bins.
+/// Copies the pieces to `out`, ordered by bin; returns where each bin ends.
 fn scatter<K: Key>(
     pieces: &[&[K]],
     out: &mut [K],

@@ -5,27 +5,27 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// One little-endian word of a body, readable while others write it.
 pub trait Word: sealed::Sealed + Sync {
-    /// Whether the word's memory is its value, for vector code to load. Not where a model keeps
-    /// the value elsewhere.
+    /// Whether the word's memory is its value, so that vector code can load it. False where a model
+    /// keeps the value elsewhere.
     #[doc(hidden)]
     const IS_PLAIN: bool = true;
     /// The word's value.
     fn get(&self) -> u64;
 }
 
-/// A little-endian word that several threads or processes change at once.
+/// A little-endian word that several threads or processes can change.
 #[doc(hidden)]
 pub trait SharedWord: Word {
-    /// Sets these bits; the value before.
+    /// Sets these bits and returns the previous value.
     fn set(&self, bits: u64) -> u64;
-    /// Changes the value; what it was before.
+    /// Changes the value and returns the previous one.
     fn change(&self, with: impl Fn(u64) -> u64) -> u64;
-    /// Makes this the value.
+    /// Sets the value.
     fn put(&self, value: u64);
 }
 
-/// One text for the words of filters and for those of their models, so that what a model shows
-/// holds for both.
+/// One implementation for the words of filters and of their models, so that results of a model hold
+/// for both.
 macro_rules! shared_word {
     ($word:ty, $plain:literal) => {
         impl Word for $word {
@@ -65,7 +65,7 @@ shared_word!(AtomicU64, true);
 #[cfg(test)]
 shared_word!(loom::sync::atomic::AtomicU64, false);
 
-/// A word without other users.
+/// A word with exclusive access.
 impl Word for u64 {
     #[inline(always)]
     fn get(&self) -> u64 {
@@ -73,7 +73,7 @@ impl Word for u64 {
     }
 }
 
-/// Bytes of the caller's, of any alignment.
+/// The caller's bytes, of any alignment.
 impl Word for [u8; 8] {
     #[inline(always)]
     fn get(&self) -> u64 {
@@ -81,8 +81,8 @@ impl Word for [u8; 8] {
     }
 }
 
-/// A word that can only be read. Its memory may be a file that is mapped
-/// read-only, where a write would kill the process.
+/// A read-only word. Its memory may be a file mapped read-only, where a write would kill the
+/// process.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct ReadOnly<W>(W);
@@ -111,8 +111,8 @@ mod sealed {
     impl Sealed for [u8; 8] {}
 }
 
-/// Calls `each` with the words' bytes, piece by piece: a snapshot that is
-/// sound while other threads add keys.
+/// Calls `each` with the words' bytes, piece by piece: a snapshot that is valid while other threads
+/// add keys.
 pub(crate) fn for_each_piece<W: Word, E>(
     words: &[W],
     mut each: impl FnMut(&[u8]) -> Result<(), E>,

@@ -1,7 +1,7 @@
-//! Who owns a filter's body: the heap, a memory-mapped file, or the caller.
+//! Owners of a filter's body: the heap, a memory-mapped file, or the caller.
 //!
-//! A body is a slice of little-endian 64-bit words, the same in memory and in
-//! the file. There is no storage trait to implement: the three owners are here.
+//! A body is a slice of little-endian 64-bit words, the same in memory and in the file. There is no
+//! storage trait to implement: these are the only owners.
 
 use crate::error::Error;
 use crate::raw::header::Header;
@@ -20,20 +20,20 @@ pub trait Body: sealed::Sealed {
     type Word: Word;
     /// The body.
     fn words(&self) -> &[Self::Word];
-    /// The count of keys, where processes share it.
+    /// The count of keys, if processes share it.
     #[doc(hidden)]
     fn shared_keys(&self) -> Option<&Self::Word> {
         None
     }
 }
 
-/// A body that takes keys, and layers for more of them.
+/// A body that accepts keys and layers.
 #[doc(hidden)]
 pub trait Growable: Body<Word: SharedWord> + Sized {
-    /// The words without atomics, unless other processes see them, too.
+    /// The words without atomics, unless other processes share them.
     fn exclusive(&mut self) -> Option<&mut [u64]>;
-    /// Room for `more` zeros behind a body of `len` bytes, on the heap or in its
-    /// file. In a file they count once [`commit`](Self::commit) was called.
+    /// Appends `more` zeros to a body of `len` bytes, on the heap or in its file. In a file they
+    /// count only after [`commit`](Self::commit).
     fn append(&self, len: u64, more: u64) -> Result<Self, Error>;
     /// Replaces the header of a shared file.
     fn commit(&self, header: &Header) -> Result<(), Error>;
@@ -51,8 +51,8 @@ pub(crate) mod sealed {
 #[derive(Debug)]
 pub struct Bytes {
     owner: Owner,
-    /// The owner's words, which stay in place as long as it lives, so that
-    /// single keys need not find out who owns them.
+    /// The owner's words, which don't move while it lives, so that single keys needn't check who
+    /// owns them.
     words: NonNull<[AtomicU64]>,
 }
 
@@ -89,7 +89,7 @@ impl Bytes {
         Words::zeroed(len).map(|words| Self::new(Owner::Memory(words)))
     }
 
-    /// Has the system give a body in memory all its pages now; see [`Words::populate`].
+    /// Has the system allocate all pages of a body in memory now; see [`Words::populate`].
     pub(crate) fn populate(&mut self) {
         #[cfg_attr(not(feature = "files"), allow(irrefutable_let_patterns))]
         if let Owner::Memory(words) = &mut self.owner {
@@ -97,7 +97,7 @@ impl Bytes {
         }
     }
 
-    /// A body that starts as these bytes, at least as many as `len`.
+    /// A body of `len` bytes, copied from the start of `bytes`, which must be at least as long.
     pub(crate) fn copied(len: u64, bytes: &[u8]) -> Result<Self, Error> {
         let mut body = Self::zeroed(len)?;
         let own = body.exclusive_bytes().unwrap_or_default();
@@ -121,7 +121,7 @@ impl Bytes {
         }
     }
 
-    /// Lets go of a shared file.
+    /// Closes a shared file.
     pub(crate) fn close(self) -> Result<(), Error> {
         match self.owner {
             #[cfg(feature = "files")]
@@ -130,13 +130,13 @@ impl Bytes {
         }
     }
 
-    /// Whether other processes see these words, too.
+    /// Whether other processes share these words.
     #[inline]
     pub(crate) const fn is_shared(&self) -> bool {
         !matches!(self.owner, Owner::Memory(_))
     }
 
-    /// The words without atomics, unless other processes see them, too.
+    /// The words without atomics, unless other processes share them.
     #[inline]
     pub(crate) fn exclusive(&mut self) -> Option<&mut [u64]> {
         if self.is_shared() {
@@ -220,12 +220,11 @@ impl Growable for Bytes {
     }
 }
 
-/// A body that is only read: in memory, or in a file mapped for reading. Pages of
-/// a file are read from disk when they are first used, so opening takes the same
-/// time at any size.
+/// A read-only body: in memory, or in a file mapped for reading. A file's pages are read from disk
+/// on first use, so opening takes the same time at any size.
 ///
-/// The file must not be truncated while it is mapped: as with every mapping,
-/// the system would stop the program with a signal.
+/// The file must not be truncated while it is mapped: as with every mapping, the system would kill
+/// the program with a signal.
 #[derive(Debug)]
 pub struct Map(Words);
 
@@ -263,7 +262,7 @@ impl Body for Map {
     }
 }
 
-/// The body alone, without its header.
+/// The body without its header.
 impl Body for &[u8] {
     type Word = [u8; 8];
 

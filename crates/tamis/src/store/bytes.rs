@@ -1,4 +1,4 @@
-//! Header and body as one run of bytes, and as base64.
+//! Header and body as consecutive bytes, and as base64.
 
 use crate::error::Error;
 use crate::raw::header::{HEADER_LEN, Header};
@@ -25,7 +25,7 @@ pub(crate) fn encode<W: Word>(header: &Header, parts: &[&[W]]) -> Vec<u8> {
     out
 }
 
-/// Up to `len` bytes from `at` on, of a body that lies in parts.
+/// Up to `len` bytes from `at` on, of a body in several parts.
 pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
     let all: u64 = parts.iter().map(|words| size_of_val(*words) as u64).sum();
     let mut out = Vec::with_capacity(all.saturating_sub(at).min(len as u64) as usize);
@@ -33,7 +33,7 @@ pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
     for words in parts {
         let run = words.get(skip..).unwrap_or_default();
         skip = skip.saturating_sub(words.len());
-        // `at` and `len` need not be multiples of a word.
+        // `at` and `len` needn't be multiples of a word.
         let bytes = run.iter().flat_map(|word| word.get().to_le_bytes());
         let before = if out.is_empty() { (at % 8) as usize } else { 0 };
         out.extend(bytes.skip(before).take(len - out.len()));
@@ -41,7 +41,7 @@ pub(crate) fn read<W: Word>(parts: &[&[W]], at: u64, len: usize) -> Vec<u8> {
     out
 }
 
-/// The header and the body within `bytes`, both checked.
+/// The header and the body in `bytes`, both checked.
 pub(crate) fn view<'a>(bytes: &'a [u8], terms: Terms<'_>) -> Result<(Header, &'a [u8]), Error> {
     let header = Header::decode(bytes, terms.key)?;
     header.check_file_len(bytes.len() as u64)?;
@@ -61,7 +61,7 @@ pub(crate) fn to_base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-/// White space is ignored: base64 in mails and files comes in lines.
+/// Ignores white space: base64 in mails and files is split into lines.
 pub(crate) fn from_base64(text: &str) -> Result<Vec<u8>, Error> {
     let compact: Vec<u8> = text.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
     BASE64_STANDARD

@@ -1,5 +1,4 @@
-//! What is checked when a filter is opened: the body's checksum, and what the
-//! caller accepts.
+//! Checks on opening a filter: the body's checksum, and what the caller accepts.
 
 use crate::error::Error;
 use crate::hasher::SecretKey;
@@ -8,20 +7,20 @@ use crate::raw::word::{Word, for_each_piece};
 use std::convert::Infallible;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
-/// What the caller states when opening a filter.
+/// The caller's options for opening a filter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms<'a> {
     /// The secret of a keyed filter.
     pub(crate) key: Option<&'a SecretKey>,
     /// Whether to accept a file that may have lost keys.
     pub(crate) accept_loss: bool,
-    /// Whether to compare the body with its checksum. By default that happens
-    /// where all of it is read anyway, and where the checksum would be lost.
+    /// Whether to compare the body with its checksum. By default this happens if all of it is read
+    /// anyway, or the checksum would be lost.
     #[cfg(feature = "files")]
     pub(crate) verify: Option<bool>,
 }
 
-/// The checksum of a body in parts; seeded with the count, so that it guards both.
+/// The checksum of a body in parts; seeded with the count to protect both.
 fn checksum<W: Word>(parts: &[&[W]], keys: u64) -> u64 {
     let mut sum = Xxh3::with_seed(keys);
     for words in parts {
@@ -43,19 +42,19 @@ pub(crate) fn checksum_of_zeros(len: u64, keys: u64) -> u64 {
     sum.digest()
 }
 
-/// The header with the body's checksum.
+/// The header, with the body's checksum added.
 pub(crate) fn sealed<W: Word>(header: &Header, parts: &[&[W]]) -> Header {
     let mut header = *header;
     header.state.body_checksum = checksum(parts, header.state.keys);
     header
 }
 
-/// Compares the body with the header's checksum, where there is one.
+/// Compares the body with the header's checksum, if there is one.
 pub(crate) fn verify<W: Word>(header: &Header, words: &[W]) -> Result<(), Error> {
     compare(header, || checksum(&[words], header.state.keys))
 }
 
-/// [`verify`] for a body that nobody else can be writing.
+/// [`verify`] for a body without concurrent writers.
 pub(crate) fn verify_bytes(header: &Header, body: &[u8]) -> Result<(), Error> {
     compare(header, || xxh3_64_with_seed(body, header.state.keys))
 }

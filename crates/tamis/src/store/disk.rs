@@ -1,4 +1,4 @@
-//! Filters in files: saved, loaded, mapped and shared.
+//! Saving, loading, mapping and sharing filters in files.
 
 use crate::error::Error;
 use crate::raw::header::{HEADER_LEN, Header};
@@ -14,7 +14,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Writes a snapshot, the parts of the body one after the other. What is summed up is what was
+/// Writes a snapshot, the parts of the body one after the other. The checksum covers the bytes
 /// written, even while other threads add keys.
 pub(super) fn write<W: Word>(file: &mut File, header: &Header, parts: &[&[W]]) -> io::Result<()> {
     let mut header = *header;
@@ -55,7 +55,7 @@ fn create<W: Word>(
     write_atomically(path, existing, readers(header, None), write).map(drop)
 }
 
-/// A file that holds this very filter already is left alone.
+/// Skips writing if the file already holds this very filter.
 pub(crate) fn save_under<W: Word>(
     lock: &mut FileLock,
     header: &Header,
@@ -70,8 +70,8 @@ pub(crate) fn save_under<W: Word>(
     })
 }
 
-/// A file that contains its secret is readable by its owner alone, unless it
-/// replaces another such file, whose permissions its owner has chosen.
+/// A file that contains its secret is readable only by its owner, unless it replaces another such
+/// file, whose owner has chosen its permissions.
 pub(super) fn readers(header: &Header, old: Option<&[u8; HEADER_LEN]>) -> Readers {
     let decided =
         || old.is_some_and(|old| Header::decode(old, None).is_ok_and(|old| old.holds_secret()));
@@ -82,7 +82,7 @@ pub(super) fn readers(header: &Header, old: Option<&[u8; HEADER_LEN]>) -> Reader
     }
 }
 
-/// A file of zeros with a header, ready to be shared.
+/// Creates a file of zeros with a header, ready to be shared.
 pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Result<(), Error> {
     let create = |file: &mut File| {
         reserve(file, HEADER_LEN as u64 + header.body_len())?;
@@ -100,7 +100,7 @@ pub(crate) fn save_empty(path: &Path, header: &Header, existing: Existing) -> Re
     }
 }
 
-/// The header of a file that others may be writing.
+/// The header of a file that may have concurrent writers.
 fn reader_header(file: &File, path: &Path, terms: Terms<'_>) -> Result<Header, Error> {
     read_header(file, path, |bytes| {
         let header = Header::decode(bytes, terms.key)?;
@@ -146,15 +146,15 @@ pub(crate) fn map(path: &Path, terms: Terms<'_>) -> Result<(Header, Map), Error>
     }
 }
 
-/// Whether a writer has opened the file since its header was read; the checksum
-/// then belongs to a body that no longer exists.
+/// Whether a writer has opened the file since its header was read; the checksum then belongs to an
+/// older body.
 fn has_changed(file: &File, header: &Header, path: &Path, terms: Terms<'_>) -> bool {
     let again = reader_header(file, path, terms);
-    // Half of a change is a change, too.
+    // A half-written header counts as changed.
     !again.is_ok_and(|again| again == *header)
 }
 
-/// Maps a file for writing next to other processes.
+/// Maps a file for writing, shared with other processes.
 pub(crate) fn share(path: &Path, terms: Terms<'_>) -> Result<(Header, Bytes), Error> {
     let (header, map) = SharedMap::open(path, terms)?;
     Ok((header, Bytes::shared(map)))

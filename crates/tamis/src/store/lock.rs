@@ -1,9 +1,9 @@
 //! Advisory locks on filter files.
 //!
-//! Two kinds of writer exist. One that loads, works and saves holds the lock
-//! *exclusively* and replaces the file by a rename. Those that map the file
-//! share it: they hold the lock *shared*, and the last one to leave clears the
-//! "open for writing" mark. So the two can never meet on one file.
+//! There are two kinds of writer. One loads, changes and saves: it holds the lock *exclusively* and
+//! replaces the file by a rename. The others map the file and share it: they hold the lock
+//! *shared*, and the last to leave clears the "open for writing" mark. So the two kinds never meet
+//! on one file.
 
 use crate::error::Error;
 use crate::raw::header::{HEADER_LEN, Header};
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// An exclusive advisory lock on a filter file, to load, change and save it.
 ///
-/// Without it, of two programs that load, add and save at the same time, the
-/// later would overwrite the keys of the other: a false "no".
+/// Without it, if two programs load, add and save at the same time, the later one overwrites the
+/// keys of the other: a false "no".
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -34,20 +34,20 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct FileLock {
     path: PathBuf,
-    // Held for its lock, which goes when the file is closed.
+    // Holds the lock, which ends when the file is closed.
     file: File,
-    /// Whether the name of a file that was saved is on disk.
+    /// Whether the name of a saved file is on disk.
     pub(super) is_synced: bool,
 }
 
 impl FileLock {
-    /// Waits until no other writer has the file.
+    /// Waits until no other writer holds the file.
     pub fn acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         Self::with(path, |file| file.lock().map_err(Error::io("locking", path)))
     }
 
-    /// Fails with [`Error::Busy`] if another writer has the file.
+    /// Fails with [`Error::Busy`] if another writer holds the file.
     pub fn try_acquire(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         Self::with(path, |file| match file.try_lock() {
@@ -62,7 +62,7 @@ impl FileLock {
             let file = open_regular(path, false)?;
             check_lockable(path)?;
             lock(&file)?;
-            // The writer we waited for has renamed a new file over this one.
+            // Otherwise the previous lock holder has renamed a new file over this one.
             if is_still(&file, path)? {
                 return Ok(Self {
                     path: path.into(),
@@ -78,8 +78,8 @@ impl FileLock {
         &self.path
     }
 
-    /// The metadata of the locked file, whatever is at its path now: a program
-    /// that takes no locks may have replaced it.
+    /// The metadata of the locked file, even if its path now names another: a program that takes no
+    /// locks may have replaced it.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -96,26 +96,26 @@ impl FileLock {
         self.file.metadata().map_err(Error::io("reading", path))
     }
 
-    /// Replaces the locked file. The new one is locked before it takes the
-    /// old one's name, so that no other writer slips in between.
+    /// Replaces the locked file. Locks the new one before it takes the old one's name, so that no
+    /// other writer slips in between.
     pub(crate) fn replace(
         &mut self,
         readers: Readers,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Error> {
         let (file, synced) = write_and_name(&self.path, Existing::Replace, readers, write)?;
-        // The new file has the name, whether that is on disk or not.
+        // The new file has the name, even if that isn't on disk.
         self.file = file;
         self.is_synced = synced.is_ok();
         synced
     }
 
-    /// Whether a file with this header need not be saved again.
+    /// Whether a filter with this header is already saved.
     pub(crate) fn holds(&self, old: Option<&[u8; HEADER_LEN]>, new: &Header) -> bool {
         self.is_synced && old == Some(&new.encode())
     }
 
-    /// Keeps the lock of the file that has taken this one's name instead.
+    /// Switches to the lock of a file that has replaced this one.
     pub(crate) fn adopt(&mut self, file: File) {
         self.file = file;
     }
@@ -124,7 +124,7 @@ impl FileLock {
         &self.file
     }
 
-    /// The file's first bytes, if it has as many as a header.
+    /// The file's first bytes; `None` if there are too few for a header.
     pub(crate) fn header(&mut self) -> Option<[u8; HEADER_LEN]> {
         let mut header = [0; HEADER_LEN];
         self.file.seek(SeekFrom::Start(0)).ok()?;
@@ -133,8 +133,8 @@ impl FileLock {
     }
 }
 
-/// Locks work differently on Windows: they keep readers out as well, this process included, and an
-/// exclusive lock can't become a shared one. What they would break is refused.
+/// Locks work differently on Windows: they block readers too, even in this process, and an
+/// exclusive lock can't become a shared one. So we refuse operations that need locks.
 pub(super) fn check_lockable(path: &Path) -> Result<(), Error> {
     if cfg!(unix) {
         return Ok(());
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Whatever would need a lock to be safe changes nothing where there are none.
+    /// Operations that need a lock change nothing on systems without them.
     #[cfg(not(unix))]
     #[test]
     fn what_needs_a_lock_is_refused() {
@@ -199,7 +199,7 @@ mod tests {
         let (_, synced) =
             write_and_name(&path, Existing::Replace, Readers::AsUsual, |_| Ok(())).unwrap();
         synced.unwrap();
-        // The new file under the old name is free while the old one is held.
+        // The lock on the new file is independent of the old one's.
         drop(FileLock::try_acquire(&path).unwrap());
         drop(lock);
     }

@@ -1,4 +1,4 @@
-//! Header and body of a filter, in memory and in files.
+//! Headers and bodies of filters, in memory and in files.
 
 pub(crate) mod body;
 pub(crate) mod bytes;

@@ -1,8 +1,8 @@
-//! Who may read a file that takes a name: its owner alone while it is written, and once it is
-//! complete, those who may read the file that it replaces.
+//! Permissions of a file that takes a name: its owner only while it is written, and once complete,
+//! those of the file that it replaces.
 //!
-//! A file that others may open is never restricted afterwards: whoever opened it before goes on
-//! reading.
+//! A file that others may open is never restricted afterwards, because those who have it open could
+//! read on.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -11,13 +11,13 @@ use std::path::Path;
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Those who may read the file that it replaces; a new file follows the user's umask.
+    /// Those of the file that it replaces; a new file follows the user's umask.
     AsUsual,
-    /// Its owner alone: it holds a secret.
+    /// Only its owner, because it holds a secret.
     Owner,
 }
 
-/// Gives a complete file the owner and the mode of the one that it replaces.
+/// Gives a complete file the owner and mode of the file that it replaces.
 #[cfg(unix)]
 pub(super) fn keep(new: &File, old: &Metadata, readers: Readers) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -27,20 +27,20 @@ pub(super) fn keep(new: &File, old: &Metadata, readers: Readers) -> io::Result<(
         Readers::Owner => 0o600,
     };
     if made.gid() != old.gid() && fchown(new, None, Some(old.gid())).is_err() {
-        // Another group does not inherit what the old one was allowed.
+        // A different group doesn't inherit the old group's permissions.
         mode &= 0o707;
     }
-    // Only root can give a file away. Who may replace somebody else's file, as
-    // in a folder that a group shares, becomes its owner.
+    // Only root can give a file away. Anyone else who may replace the file, as in a folder that a
+    // group shares, becomes its owner.
     if made.uid() != old.uid() && fchown(new, Some(old.uid()), None).is_err() {
         mode &= 0o777;
     }
     new.set_permissions(PermissionsExt::from_mode(mode))
 }
 
-/// Gives a complete file the mode that other new files in the folder have. The umask decides it, or
-/// the folder's access list. An empty file, made by `example`, shows it; reading the umask would
-/// change it for a moment, for all threads.
+/// Gives a complete file the default mode of new files in the folder, which the umask or the
+/// folder's access list decides. We find it with an empty file made by `example`, because reading
+/// the umask would briefly change it for all threads.
 #[cfg(unix)]
 pub(super) fn as_usual(
     new: &File,

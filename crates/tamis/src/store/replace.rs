@@ -1,12 +1,10 @@
-//! Files that appear whole or not at all: written under another name, synced,
-//! then renamed.
+//! Files that appear whole or not at all: written under another name, synced, then renamed.
 //!
-//! A temporary file is locked for as long as its process lives. So the next
-//! process that writes into the folder can recognise what a dead one left
-//! behind, and removes that and nothing else. On Windows, where a lock keeps
-//! readers out as well, nothing is locked and nothing is removed.
+//! A process locks its temporary files while it lives. So the next process that writes to the
+//! folder can recognise the files of a dead one, and removes only those. On Windows, where a lock
+//! blocks readers too, nothing is locked and nothing is removed.
 //!
-//! Only its owner may read a file before it is complete: see [`mode`].
+//! Only its owner may read an incomplete file: see [`mode`].
 
 use crate::error::Error;
 use crate::store::mode::{self, Readers};
@@ -17,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use tempfile::NamedTempFile;
 
-/// The names of temporary files. They don't contain the name of the final file, which may already
-/// be as long as the system allows.
+/// The names of temporary files. They don't contain the final name, which may already be as long as
+/// the system allows.
 const PREFIX: &str = ".tamis-";
 const SUFFIX: &str = ".tmp";
 
@@ -42,8 +40,8 @@ pub(crate) fn write_atomically(
     synced.map(|()| file)
 }
 
-/// The same, but returns the file even if only its folder could not be brought to the disk: it has
-/// its name.
+/// The same, but also returns the file if only syncing its folder failed, because the file has its
+/// name.
 pub(crate) fn write_and_name(
     path: &Path,
     existing: Existing,
@@ -56,8 +54,8 @@ pub(crate) fn write_and_name(
     replacement.name().map_err(|unplaced| unplaced.error)
 }
 
-/// A file that does not have its name yet. If it is dropped before it is
-/// [placed](Self::place), it leaves no trace.
+/// A file without its final name. If it is dropped before it is [placed](Self::place), it leaves no
+/// trace.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -80,19 +78,18 @@ pub struct Replacement {
     readers: Readers,
 }
 
-/// Why a file did not get its name, and the file.
+/// The reason why a file didn't get its name, and the file.
 #[derive(Debug)]
 pub struct Unplaced {
     /// What went wrong.
     pub error: Error,
-    /// The file, unless it has got its name all the same.
+    /// The file, unless it got its name despite the error.
     pub file: Option<Replacement>,
 }
 
 impl Replacement {
-    /// Prepares a file for this name. A symbolic link stays a link; the file it
-    /// points to is replaced. Anything else that is not a regular file is an
-    /// error.
+    /// Prepares a file for this name. A symbolic link stays a link; the file it points to is
+    /// replaced. Anything else that isn't a regular file is an error.
     pub fn begin(path: impl AsRef<Path>, existing: Existing) -> Result<Self, Error> {
         let path = path.as_ref();
         Self::check(path, existing)?;
@@ -109,8 +106,7 @@ impl Replacement {
         })
     }
 
-    /// Checks whether [`begin`](Self::begin) would accept this name, before any
-    /// work is done.
+    /// Checks in advance whether [`begin`](Self::begin) would accept this name.
     pub fn check(path: impl AsRef<Path>, existing: Existing) -> Result<(), Error> {
         let path = path.as_ref();
         let refuse = |kind: io::ErrorKind| Err(Error::io("creating", path)(kind.into()));
@@ -130,8 +126,7 @@ impl Replacement {
         }
     }
 
-    /// Whether this is the name of a file that has not been placed yet. Programs
-    /// that walk over folders should skip such files.
+    /// Whether this is the name of a temporary file, which programs that walk folders should skip.
     ///
     /// ```
     /// use tamis::internals::file::Replacement;
@@ -150,23 +145,23 @@ impl Replacement {
         self
     }
 
-    /// The name it will have.
+    /// Its final name.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file to write to, before it gets its name.
+    /// The file to write to.
     pub fn file(&mut self) -> &mut File {
         self.file.as_file_mut()
     }
 
-    /// Gives the file its name once all of it is on disk. Returns the file, still locked.
+    /// Gives the file its name once it is on disk. Returns the file, still locked.
     pub fn place(self) -> Result<File, Error> {
         self.try_place().map_err(|unplaced| unplaced.error)
     }
 
-    /// Like [`place`](Self::place), but a failure gives back what was written, for
-    /// [`keep_partial`](Self::keep_partial): another program may have taken the name meanwhile.
+    /// Like [`place`](Self::place), but a failure returns the written file, for
+    /// [`keep_partial`](Self::keep_partial). For example, another program may have taken the name.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -188,15 +183,15 @@ impl Replacement {
             return Err(Box::new(Unplaced { error, file }));
         }
         let (file, synced) = self.name()?;
-        // It has its name, so nothing is left to be kept.
+        // It has its name, so there is nothing to keep.
         synced.map_err(|error| Box::new(Unplaced { error, file: None }))?;
         Ok(file)
     }
 
-    /// Gives a complete file its name: the file, and whether the folder is on disk.
+    /// Gives a complete file its name. Returns the file, and whether the folder is on disk.
     fn name(mut self) -> Result<(File, Result<(), Error>), Box<Unplaced>> {
         let syncing = || Error::io("syncing the folder of", &self.path);
-        // Opened while a failure still leaves everything as it was.
+        // Open it now, while a failure still changes nothing.
         let dir = match open_dir(folder(&self.target)) {
             Ok(dir) => dir,
             Err(error) => {
@@ -220,7 +215,7 @@ impl Replacement {
         }
     }
 
-    /// Makes it what the file at its place should be, and brings it to the disk.
+    /// Checks the file that it will replace, sets permissions and syncs.
     fn settle(&self) -> Result<(), Error> {
         if let Some(old) = self.replaced() {
             check_regular(&old).map_err(Error::io("replacing", &self.path))?;
@@ -230,7 +225,7 @@ impl Replacement {
             .map_err(Error::io("writing", &self.path))
     }
 
-    /// Only a complete file may be read by others than its owner.
+    /// Only complete files may be readable by others.
     fn let_readers_in(&self) -> io::Result<()> {
         let file = self.file.as_file();
         match self.replaced() {
@@ -239,7 +234,7 @@ impl Replacement {
         }
     }
 
-    /// The file that it will replace, if there is one.
+    /// The file that it will replace, if any.
     fn replaced(&self) -> Option<Metadata> {
         match self.existing {
             Existing::Replace => fs::metadata(&self.target).ok(),
@@ -247,9 +242,8 @@ impl Replacement {
         }
     }
 
-    /// Keeps what was written so far under another name: `NAME.partial`, or `NAME.partial-2` if that
-    /// exists. `NAME` itself stays as it is. For a run that failed but whose result is still worth
-    /// something.
+    /// Keeps the bytes written so far under another name: `NAME.partial`, or `NAME.partial-2` if
+    /// that exists. `NAME` itself is unchanged. For a failed run whose result is still useful.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -264,7 +258,7 @@ impl Replacement {
     /// ```
     pub fn keep_partial(self) -> Result<PathBuf, Error> {
         let keeping = || Error::io("keeping what was written of", &self.path);
-        // Its owner can read it in any case, and nobody else has to.
+        // Ignore errors: its owner can read it anyway.
         let _ = self.let_readers_in();
         self.file.as_file().sync_all().map_err(keeping())?;
         let mut file = self.file;
@@ -281,8 +275,8 @@ impl Replacement {
     }
 }
 
-/// Gives a file this length and its blocks on disk now. In a sparse file that is
-/// mapped, a full disk would arrive as a signal in the middle of an insert.
+/// Sets a file's length and allocates its blocks now. In a sparse mapped file, a full disk would
+/// raise a signal in the middle of an insert.
 #[cfg(target_os = "linux")]
 pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -294,7 +288,7 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     }
 }
 
-/// Gives a file this length.
+/// Sets a file's length.
 #[cfg(not(target_os = "linux"))]
 pub fn reserve(file: &File, len: u64) -> io::Result<()> {
     if file.metadata()?.len() < len {
@@ -304,7 +298,7 @@ pub fn reserve(file: &File, len: u64) -> io::Result<()> {
 }
 
 fn partial_name(target: &Path, number: u32) -> PathBuf {
-    // In bytes, as most file systems have it.
+    // In bytes; the limit of most file systems.
     const LONGEST_NAME: usize = 255;
     let end = match number {
         1 => ".partial".to_owned(),
@@ -318,8 +312,8 @@ fn partial_name(target: &Path, number: u32) -> PathBuf {
     folder(target).join(name)
 }
 
-/// Opens a file for reading, and maybe for writing, if it is a regular file. A
-/// device may do anything when it is opened, and a pipe waits for a partner.
+/// Opens a regular file for reading, and optionally for writing. Opening a device may have side
+/// effects, and opening a pipe waits for a partner.
 pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
     let action = if write {
         "opening for writing"
@@ -332,7 +326,7 @@ pub fn open_regular(path: &Path, write: bool) -> Result<File, Error> {
         .map_err(opening())?;
     let mut options = OpenOptions::new();
     options.read(true).write(write);
-    // A pipe may have taken the name meanwhile. Miri has no such flag.
+    // A pipe may have taken the name since. Miri doesn't support the flag.
     #[cfg(all(unix, not(miri)))]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
     let file = options.open(path).map_err(opening())?;
@@ -355,10 +349,9 @@ fn check_regular(metadata: &Metadata) -> io::Result<()> {
     ))
 }
 
-/// Where the file is, or will be: through symbolic links, also one that leads
-/// to nothing yet.
+/// Where the file is, or will be: follows symbolic links, also dangling ones.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
-    // As many as Linux follows.
+    // Linux's limit.
     const MOST_LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
@@ -381,29 +374,29 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// How temporary files are made: readable by their owner alone.
+/// Creates temporary files that only their owner can read.
 fn temporary() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
     builder
 }
 
-/// A temporary file that is locked.
+/// A locked temporary file.
 fn create_in(dir: &Path) -> io::Result<NamedTempFile> {
     loop {
         let file = temporary().tempfile_in(dir)?;
-        // Where files can't be locked, nobody can take it for a dead one's, either.
+        // If files can't be locked, other processes can't mistake it for an abandoned one, either.
         #[cfg(unix)]
         let _ = file.as_file().lock();
-        // Until it was locked another process could.
+        // Another process may have removed it before we took the lock.
         if is_at(file.as_file(), file.path())? {
             return Ok(file);
         }
     }
 }
 
-/// Removes the temporary files of dead processes, once per folder, which may
-/// hold millions of files. If that fails, writing goes on.
+/// Removes the temporary files of dead processes, only once per folder, because it may hold
+/// millions of files. Failures are ignored.
 fn sweep(dir: &Path) {
     static SWEPT: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
     let first = SWEPT
@@ -422,14 +415,14 @@ fn sweep(dir: &Path) {
 
 fn remove_if_dead(path: &Path) -> Result<(), Error> {
     let file = open_regular(path, false)?;
-    // Its process holds the lock, and who waits for it looks for the name afterwards.
+    // A live process holds the lock. One that is waiting for it checks the name afterwards.
     if file.try_lock().is_ok() && is_at(&file, path).is_ok_and(|same| same) {
         fs::remove_file(path).map_err(Error::io("removing", path))?;
     }
     Ok(())
 }
 
-/// Whether the name is that of this very file, still.
+/// Whether the path still names this file.
 #[cfg(unix)]
 pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -443,7 +436,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 #[cfg(not(unix))]
 pub(crate) fn is_at(_: &File, _: &Path) -> io::Result<bool> {
-    // Asked of files under a lock, which nobody has here.
+    // Only used for locked files, which this system doesn't have.
     Ok(true)
 }
 
@@ -457,7 +450,7 @@ fn sync_dir(dir: &File) -> io::Result<()> {
     dir.sync_all()
 }
 
-/// Folders can't be opened here.
+/// Folders can't be opened on this system.
 #[cfg(not(unix))]
 fn open_dir(_: &Path) -> io::Result<()> {
     Ok(())
@@ -511,7 +504,7 @@ mod tests {
         assert!(again.to_string().contains("exists"), "{again}");
         assert_eq!(fs::read(&path).unwrap(), b"1");
         assert_eq!(names(dir.path()), ["f"]);
-        // Also what came while it was being written.
+        // Also a file that appeared during the write.
         let other = dir.path().join("g");
         let mut late = Replacement::begin(&other, Existing::Keep).unwrap();
         late.file().write_all(b"late").unwrap();
@@ -535,7 +528,7 @@ mod tests {
         assert!(!dead.exists());
         assert!(alive.path().exists());
         assert!(like.iter().all(|name| dir.path().join(name).exists()));
-        // A folder is swept once, so ask directly.
+        // Call this directly, because a folder is swept only once.
         remove_if_dead(alive.path()).unwrap();
         assert!(alive.path().exists());
         let (file, path) = alive.keep().unwrap();
@@ -544,7 +537,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// Processes that create and sweep at once: whoever has a file keeps it.
+    /// Processes create and sweep at once; each keeps its own files.
     #[cfg(unix)]
     #[test]
     fn a_sweep_never_takes_a_file_from_its_owner() {
@@ -590,7 +583,7 @@ mod tests {
     fn only_regular_files_are_opened_or_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
-        // Not by a command: until it runs, a child has all locks that other tests give up.
+        // Not with a command: until it runs, a child holds all locks that other tests release.
         let name = std::ffi::CString::new(fifo.to_str().unwrap()).unwrap();
         // SAFETY: the name ends with a zero.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
@@ -622,7 +615,7 @@ mod tests {
         fs::create_dir(at("sub")).unwrap();
         symlink("sub/one", at("first")).unwrap();
         symlink("first", at("second")).unwrap();
-        // To nothing yet, then to a file.
+        // First the link dangles, then it points to a file.
         write(&at("second"), Existing::Keep, "1").unwrap();
         fs::set_permissions(at("sub/one"), fs::Permissions::from_mode(0o604)).unwrap();
         write(&at("second"), Existing::Replace, "2").unwrap();
@@ -639,7 +632,7 @@ mod tests {
         assert!(Replacement::begin(at("loop"), Existing::Replace).is_err());
     }
 
-    /// Whoever can open a file while it is written reads all of it, whatever its mode is later.
+    /// Anyone who opens a file while it is written can read all of it, whatever its mode is later.
     #[cfg(unix)]
     #[test]
     fn nobody_else_may_read_a_file_before_it_is_complete() {
@@ -681,7 +674,7 @@ mod tests {
         let path = dir.path().join("f");
         fs::write(&path, "old").unwrap();
         let ours = fs::metadata(&path).unwrap().uid();
-        // Whoever is not root can only keep what is theirs.
+        // Only root can give the file to another owner.
         let owner = match chown(&path, Some(1234), Some(1234)) {
             Ok(()) => 1234,
             Err(_) => ours,

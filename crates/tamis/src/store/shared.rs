@@ -1,4 +1,4 @@
-//! A file mapped for writing, next to other processes.
+//! A file mapped for writing, shared with other processes.
 
 #[cfg(test)]
 mod model;
@@ -26,14 +26,14 @@ use std::sync::atomic::{
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// How long a mapping waits for a lock that another process holds briefly.
+/// How long opening waits for a lock that another process holds briefly.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A body up to this size is summed up whenever a writer that maps it comes or goes, which takes a
-/// few milliseconds. For a larger one, that would cost what mapping saves.
+/// Up to this size, the first writer verifies a body's checksum and the last one writes it, which
+/// takes a few milliseconds. For larger bodies that would cost what mapping saves.
 const SUMMED_AT_ONCE: u64 = 16 << 20;
 
-/// Reads the header of an open file, and checks it by `sound`; `file` is left at the body.
+/// Reads the header of an open file and checks it with `sound`. Leaves `file` at the body.
 pub(crate) fn read_header(
     mut file: &File,
     path: &Path,
@@ -50,20 +50,19 @@ pub(crate) fn read_header(
     let header = settled(read, sound, || {
         std::thread::sleep(Duration::from_millis(1));
     })?;
-    // The layers that the header counts are seen as they were before it was written.
+    // The layers that the header counts were written before it.
     fence(Acquire);
-    // Asked after the header was read: a growing file gets longer first.
+    // After reading the header, because a growing file gets longer first.
     let meta = file.metadata().map_err(read_error())?;
     header.check_file_len(meta.len())?;
     Ok(header)
 }
 
-/// How often a header is read that is marked and seems damaged.
+/// How often to reread a marked header that seems damaged.
 const LOOKS: u32 = 20;
 
-/// A header that a writer may be changing. A write that replaces it isn't one step for readers,
-/// nor is a mark of two words, so they may see half of either: what seems damaged is read again
-/// if it is marked.
+/// Reads a header that a writer may be changing. Readers may see half of a write that replaces it,
+/// or half of a two-word mark. So a marked header that seems damaged is read again.
 pub(crate) fn settled(
     mut read: impl FnMut() -> Result<Vec<u8>, Error>,
     sound: impl Fn(&[u8]) -> Result<Header, Error>,
@@ -79,7 +78,7 @@ pub(crate) fn settled(
     sound(&read()?)
 }
 
-/// Refuses a file that was open for writing when the machine went down.
+/// Refuses a file that was open for writing when the machine crashed.
 pub(crate) fn check_clean(header: &Header, path: &Path) -> Result<(), Error> {
     match header.state.open_under {
         Some(boot) if boot != this_boot() || boot == UNKNOWN_BOOT => Err(Error::Unclean {
@@ -97,16 +96,16 @@ pub(crate) struct SharedMap {
     path: PathBuf,
     /// Whether other processes may map the file for writing, too.
     joinable: bool,
-    /// The process that opened it. A child made by `fork` has the same lock and
-    /// the same mark, but only its parent may release them.
+    /// The process that opened it. A child made by `fork` has the same lock and mark, but only its
+    /// parent may release them.
     process: u32,
-    /// How often this process had forked when it opened the file.
+    /// How often this process had forked by then.
     forks: u64,
     left: bool,
 }
 
-/// A part of a mapped file beyond the end of its [`SharedMap`]. It is dropped
-/// first, because the mark in the file must be cleared last.
+/// A part of a mapped file beyond the end of its [`SharedMap`]. Dropped first, because the mark in
+/// the file must be cleared last.
 #[derive(Debug)]
 pub(crate) struct Tail {
     words: Words,
@@ -140,7 +139,7 @@ impl SharedMap {
         let patience = Instant::now() + PATIENCE;
         loop {
             match Self::try_open(path, terms) {
-                // Replaced meanwhile, or somebody is just coming or leaving.
+                // The file was replaced, or another process is just opening or closing it.
                 Err(Error::Busy { .. }) if Instant::now() < patience => {
                     std::thread::sleep(Duration::from_millis(10));
                 }
@@ -153,16 +152,15 @@ impl SharedMap {
         let (file, alone) = open_shared(path)?;
         let mut header = read_header(&file, path, |bytes| Header::decode(bytes, terms.key))?;
         header.check_shareable()?;
-        // Next to a living writer, a mark that names no boot is that writer's.
+        // If a writer is alive, a mark without a boot id is that writer's.
         if alone || header.state.open_under != Some(UNKNOWN_BOOT) {
             check_clean(&header, path)?;
         }
         if alone && header.state.open_under.is_some() {
-            // A writer of this boot died. Its bits are all here, its count
-            // may be short.
+            // A writer of this boot died. All its bits are here, but its count may be too low.
             header.state.keys = KEYS_UNKNOWN;
         }
-        // Another process would not see the layers that this one adds.
+        // Another process wouldn't see the layers that this one adds.
         let joinable = header.shape.kind() != Kind::Growing;
         if !joinable && !alone {
             return Err(Error::Busy { path: path.into() });
@@ -178,14 +176,14 @@ impl SharedMap {
             forks: forks(),
             left: false,
         };
-        // The checksum ends here: what is damaged now would never be noticed.
+        // Verify before dropping the checksum; later, damage would go unnoticed.
         if alone && (terms.verify != Some(false) || header.body_len() <= SUMMED_AT_ONCE) {
             verify(&header, shared.body()).inspect_err(|_| shared.left = true)?;
         }
         if let Shape::Growing(shape) = header.shape {
             layers::check(&shape, header.rate, shared.body())
                 .inspect_err(|_| shared.left = true)?;
-            // What a writer that died did not finish.
+            // Drop the unfinished layer of a dead writer.
             let shortened = shared.file.set_len(len);
             shortened.map_err(Error::io("shortening", path))?;
         }
@@ -193,8 +191,8 @@ impl SharedMap {
         Ok((header, shared))
     }
 
-    /// Puts the mark on disk before any key is added; otherwise a power loss
-    /// could leave a file that lacks pages but looks whole.
+    /// Writes the mark to disk before any key is added. Otherwise a power loss could leave a file
+    /// that lacks pages but looks complete.
     fn mark_open(&self, header: &Header, alone: bool) -> Result<(), Error> {
         if alone {
             self.words()[KEYS_WORD].put(header.state.keys);
@@ -203,9 +201,8 @@ impl SharedMap {
             self.words
                 .flush_first(HEADER_LEN)
                 .map_err(Error::io("syncing", &self.path))?;
-            // Others may join now, where they may at all. To share a lock that
-            // was exclusive is to let it go for a moment, in which the file
-            // may be replaced.
+            // Now others may join, if the kind allows it. Turning an exclusive lock into a shared
+            // one releases it for a moment, in which the file may be replaced.
             if self.joinable
                 && (self.file.try_lock_shared().is_err() || !is_still(&self.file, &self.path)?)
             {
@@ -231,10 +228,9 @@ impl SharedMap {
         &self.words()[KEYS_WORD]
     }
 
-    /// Appends zeros to the file and maps them. They count once
-    /// [`commit`](Self::commit) has been called.
+    /// Appends zeros to the file and maps them. They count only after [`commit`](Self::commit).
     pub(crate) fn append(&self, body_len: u64, more: u64) -> Result<Tail, Error> {
-        // The parent would not see the layer, and add another in its place.
+        // The parent wouldn't see the layer, and would add another in its place.
         if self.process != std::process::id() {
             return Err(Error::Busy {
                 path: self.path.clone(),
@@ -242,7 +238,7 @@ impl SharedMap {
         }
         let end = HEADER_LEN as u64 + body_len;
         let map = || {
-            // What an earlier attempt may have left.
+            // Cut off the remains of an earlier attempt.
             self.file.set_len(end)?;
             reserve(&self.file, end + more)?;
             Words::map(&self.file, end, more)
@@ -257,12 +253,11 @@ impl SharedMap {
         })
     }
 
-    /// Replaces the header in one write, which the death of this process
-    /// can't tear.
+    /// Replaces the header in one write, which can't be torn by the death of this process.
     pub(crate) fn commit(&self, header: &Header) -> Result<(), Error> {
         let mut header = *header;
         header.state.open_under = Some(this_boot());
-        // A reader of this header must see the line of the layer that it counts.
+        // A reader of this header must see the line of every layer that it counts.
         fence(Release);
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))
@@ -275,7 +270,7 @@ impl SharedMap {
         self.words.flush().map_err(Error::io("syncing", &self.path))
     }
 
-    /// Leaves; the last writer to leave clears the mark.
+    /// Closes the file; the last writer clears the mark.
     pub(crate) fn close(mut self) -> Result<(), Error> {
         self.leave()
     }
@@ -285,10 +280,9 @@ impl SharedMap {
             return Ok(());
         }
         self.sync()?;
-        // Alone in one step; otherwise an opener in between would take the mark
-        // for that of a dead writer and doubt the count. Where others have the
-        // file, giving up our share first: of two that leave at once, the
-        // later then finds itself alone.
+        // If we are alone, lock exclusively in one step. Otherwise an opener in between would take
+        // the mark for a dead writer's and doubt the count. If others hold the file, release our
+        // share first: of two that leave at once, the later one then finds itself alone.
         let mut alone = self.file.try_lock();
         if alone.is_err() {
             self.file
@@ -313,8 +307,8 @@ impl SharedMap {
         }
     }
 
-    /// The checksum of a body that is small enough. Nobody else may have the file. The lock
-    /// ensures that, except for a forked child: it has the lock, too, and may still be adding.
+    /// The checksum of a body that is small enough. Needs exclusive access, which the lock ensures
+    /// except for a forked child: it shares the lock and may still be adding.
     fn sum_at_once(&self) -> Option<u64> {
         if self.forks != forks() {
             return None;
@@ -324,7 +318,7 @@ impl SharedMap {
         if header.body_len() > SUMMED_AT_ONCE {
             return None;
         }
-        // Not from the mapping, which a growing filter has several of.
+        // From the file, because a growing filter has several mappings.
         let mut body = Vec::new();
         let mut file = &self.file;
         file.seek(SeekFrom::Start(HEADER_LEN as u64)).ok()?;
@@ -334,7 +328,7 @@ impl SharedMap {
     }
 }
 
-/// How often this process has forked since it first asked.
+/// How often this process has forked since the first call.
 #[cfg(unix)]
 fn forks() -> u64 {
     use std::sync::atomic::Ordering::Relaxed;
@@ -344,7 +338,7 @@ fn forks() -> u64 {
         FORKS.fetch_add(1, Relaxed);
     }
     COUNTING.call_once(|| {
-        // It fails only where memory for one entry is missing, which ends a process soon.
+        // Fails only if memory for one entry is missing, and the process then won't live long.
         // SAFETY: the handler is a function that lives as long as the process. It changes an
         // atomic and nothing else, which is allowed in a handler of `fork`.
         unsafe { libc::pthread_atfork(Some(count), None, None) };
@@ -357,7 +351,7 @@ fn forks() -> u64 {
     0
 }
 
-/// Marks a file as open for writing under this boot, or as closed.
+/// Marks a file as open for writing in this boot, or as closed.
 fn store_boot<W: SharedWord>(words: &[W], boot: BootId) {
     for (word, bytes) in BOOT_WORDS.into_iter().zip(boot.as_chunks().0) {
         words[word].put(u64::from_le_bytes(*bytes));
@@ -373,12 +367,12 @@ fn encode_words<W: Word>(words: &[W]) -> Vec<u8> {
 
 impl Drop for SharedMap {
     fn drop(&mut self) {
-        // An error leaves the mark, which is the safe side.
+        // On an error the mark stays, which is safe.
         let _ = self.leave();
     }
 }
 
-/// The file under a lock, and whether no other process has it mapped.
+/// The locked file, and whether no other process has it mapped.
 fn open_shared(path: &Path) -> Result<(File, bool), Error> {
     let file = open_regular(path, true)?;
     check_lockable(path)?;
@@ -393,11 +387,11 @@ fn open_shared(path: &Path) -> Result<(File, bool), Error> {
     }
 }
 
-/// The mark where the boot can't be identified: such a file is always refused
-/// once its writers are gone.
+/// The mark used if the boot can't be identified: such a file is always refused once its writers
+/// are gone.
 const UNKNOWN_BOOT: BootId = [0xff; 16];
 
-/// This run of this machine's kernel.
+/// The current boot of this machine.
 fn this_boot() -> BootId {
     let Ok(text) = fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
         return UNKNOWN_BOOT;

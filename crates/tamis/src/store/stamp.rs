@@ -1,20 +1,18 @@
-//! Evidence that a file is still the one that was read.
+//! Proof that a file is still the one that was read.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the file system reports of a file, to see later whether it may have
-/// changed: its size, the times of its last modification and last change, and
-/// its inode number.
+/// A file's metadata, to detect later changes: its size, the times of its last modification and
+/// last change, and its inode number.
 ///
-/// Programs can't set the time of the last change (Unix `ctime`), so it also
-/// reveals a file that was replaced by another of the same size and modification
-/// time. On other systems the time of creation takes its place, and the inode
-/// is 0.
+/// Programs can't set the time of the last change (Unix `ctime`), so it also reveals a replacement
+/// of the same size and modification time. Other systems use the creation time instead, and inode
+/// 0.
 ///
-/// A file that was written at about the time it was read could be written again
-/// without a visible difference, because the clocks of file systems tick. Such
-/// a stamp is [racy](Self::is_racy) and [proves](Self::proves) nothing.
+/// If a file was written at about the time it was read, it could be written again without a visible
+/// difference, because file system clocks tick. Such a stamp is [racy](Self::is_racy) and
+/// [proves](Self::proves) nothing.
 ///
 /// ```
 /// use std::time::SystemTime;
@@ -43,18 +41,16 @@ pub struct Stamp {
     racy: bool,
 }
 
-/// Clocks of file systems advance by 10 ms at most, where times have fractions
-/// of seconds ...
+/// File system clocks advance by 10 ms at most, if their times have fractions of seconds ...
 const TICK: Duration = Duration::from_millis(20);
-/// ... and by 2 seconds where they have none.
+/// ... and by 2 seconds if they have none.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 const SECOND: i64 = 1_000_000_000;
 
 impl Stamp {
     /// The stamp of a file as it is now. Take the metadata from the open file
-    /// ([`File::metadata`](std::fs::File::metadata)): it certainly belongs to
-    /// the file being read.
+    /// ([`File::metadata`](std::fs::File::metadata)), so that it belongs to the file being read.
     #[cfg(unix)]
     pub fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt;
@@ -91,13 +87,12 @@ impl Stamp {
         }
     }
 
-    /// The stamp to record for a file that was read: `self` was taken before
-    /// reading it and `after` when done; `began` is a time before the reading.
-    /// The result is racy if the file changed meanwhile, or so shortly before
-    /// that a later change could carry the same times.
+    /// The stamp to record for a file that was read: `self` was taken before reading it, `after`
+    /// when done, and `began` is a time before the reading. The result is racy if the file changed
+    /// in between, or so shortly before that a later change could carry the same times.
     pub fn after_reading(self, after: &Self, began: SystemTime) -> Self {
-        // Who writes sets the time of change; only where there is none, that
-        // of modification has to do, which programs can set.
+        // Every write sets the time of change. On systems without it, use the time of modification,
+        // which programs can set.
         let last = if cfg!(unix) {
             self.changed
         } else {
@@ -114,19 +109,19 @@ impl Stamp {
         }
     }
 
-    /// The same stamp, marked racy: use it when you know a reason why the file
-    /// could change without a visible difference.
+    /// Marks the stamp racy: use it if you know a reason why the file could change without a
+    /// visible difference.
     pub const fn racy(self) -> Self {
         Self { racy: true, ..self }
     }
 
-    /// Whether the file could have changed since without a visible difference.
+    /// Whether the file could have changed without a visible difference.
     pub const fn is_racy(&self) -> bool {
         self.racy
     }
 
-    /// Whether the file, which is now `now`, looks as it did when this stamp was
-    /// recorded. If the stamp is [racy](Self::is_racy), that proves nothing.
+    /// Whether the file, now with the stamp `now`, looks the same as when this stamp was recorded.
+    /// For a [racy](Self::is_racy) stamp that proves nothing.
     pub fn is_like(&self, now: &Self) -> bool {
         Self {
             racy: now.racy,
@@ -134,8 +129,8 @@ impl Stamp {
         } == *now
     }
 
-    /// Whether the file, which is now `now`, is certainly unchanged since this
-    /// stamp was recorded.
+    /// Whether the file, now with the stamp `now`, is certainly unchanged since this stamp was
+    /// recorded.
     pub fn proves(&self, now: &Self) -> bool {
         !self.racy && self == now
     }
@@ -155,7 +150,7 @@ impl Stamp {
         self.changed
     }
 
-    /// Its inode.
+    /// Its inode number.
     pub const fn inode(&self) -> u64 {
         self.inode
     }

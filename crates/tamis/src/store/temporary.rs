@@ -1,11 +1,11 @@
-//! Folders that vanish with their process.
+//! Folders that are removed with their process.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A folder for temporary files. It is locked for as long as its process lives, so
-/// that the next one can remove what a killed process left behind, and nothing else.
+/// A folder for temporary files. The process locks it while it lives, so that the next one can
+/// remove the folders of killed processes, and only those.
 ///
 /// ```
 /// use tamis::internals::file::TemporaryFolder;
@@ -19,7 +19,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct TemporaryFolder {
     folder: tempfile::TempDir,
-    /// `None` where folders can't be locked: there, none is taken for a dead process's, either.
+    /// `None` on systems that can't lock folders; no folders are removed there, either.
     _lock: Option<File>,
 }
 
@@ -31,7 +31,7 @@ impl TemporaryFolder {
             let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
             let lock = File::open(folder.path()).ok();
             let lock = lock.filter(|opened| opened.lock().is_ok());
-            // Until it was locked, another process could have removed it.
+            // Another process may have removed it before we took the lock.
             if folder.path().exists() {
                 #[cfg(unix)]
                 sweep(folder.path(), prefix);
@@ -43,13 +43,13 @@ impl TemporaryFolder {
         }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Removes folders of this user next to `mine` whose processes are dead, if it can.
+/// Tries to remove this user's folders next to `mine` whose processes are dead.
 #[cfg(unix)]
 fn sweep(mine: &Path, prefix: &str) {
     use std::os::unix::fs::MetadataExt;

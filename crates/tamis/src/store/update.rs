@@ -1,9 +1,8 @@
-//! Saving a filter by writing the blocks that have changed, if they are few.
+//! Saving a filter by writing only the changed blocks, if they are few.
 //!
-//! Only for kinds whose keys are bits that are never cleared: with any part of
-//! the changed blocks, the file holds all keys that it held before. So a process
-//! that dies in the middle leaves a sound file, which lacks its checksum and at
-//! most the keys of this save.
+//! Only for kinds whose bits are never cleared: with any part of the changed blocks, the file still
+//! holds all its old keys. So a process that dies in the middle leaves a valid file, which lacks
+//! only its checksum and some keys of this save.
 
 use crate::error::Error;
 use crate::hasher::Hasher;
@@ -17,11 +16,11 @@ use crate::store::replace::{is_at, open_regular};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// What is written at once, as file systems do it.
+/// The unit of writing, as in file systems.
 const BLOCK: usize = 4096;
-/// What is read at once.
+/// The unit of reading.
 const PIECE: usize = 1 << 20;
-/// A smaller body is replaced as a whole, which takes no longer.
+/// Smaller bodies are replaced as a whole, which takes no longer.
 const LARGE: u64 = 256 << 10;
 
 pub(crate) fn update_under<W: Word>(
@@ -46,8 +45,8 @@ pub(crate) fn update_under<W: Word>(
     })
 }
 
-/// The locked file, if this filter may have become of what it holds by adding
-/// keys, and nothing else depends on its bytes.
+/// The locked file, if this filter can be its content with keys added, and nothing else depends on
+/// its bytes.
 fn changeable(lock: &FileLock, old: Option<&[u8; HEADER_LEN]>, header: &Header) -> Option<File> {
     let key = match &header.hasher {
         Hasher::Keyed { key, .. } => Some(key),
@@ -68,7 +67,7 @@ fn changeable(lock: &FileLock, old: Option<&[u8; HEADER_LEN]>, header: &Header) 
     (is_locked && has_one_name(&file)).then_some(file)
 }
 
-/// Who gave a file a second name (a hard link) expects that one to stay as it is.
+/// A second name (a hard link) means that someone expects its content to stay.
 #[cfg(unix)]
 fn has_one_name(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -80,8 +79,8 @@ const fn has_one_name(_: &File) -> bool {
     true
 }
 
-/// The numbers of the file's blocks in which the body differs, unless they are
-/// so many that replacing the file is better.
+/// The numbers of the file's blocks in which the body differs, unless there are so many that
+/// replacing the file is better.
 fn changed_blocks<W: Word>(mut file: &File, parts: &[&[W]]) -> io::Result<Option<Vec<usize>>> {
     let all: usize = parts.iter().map(|words| size_of_val(*words)).sum();
     let most = all / BLOCK / 4;
@@ -101,8 +100,8 @@ fn changed_blocks<W: Word>(mut file: &File, parts: &[&[W]]) -> io::Result<Option
     Ok((changed.len() <= most).then_some(changed))
 }
 
-/// Calls `each` with the bytes of the body in every block of the file. The
-/// first block begins with the header, which is left out.
+/// Calls `each` with the body's bytes in every block of the file, without the header, which starts
+/// the first block.
 fn for_each_block<W: Word>(
     parts: &[&[W]],
     mut each: impl FnMut(usize, &[u8]) -> io::Result<()>,
@@ -132,7 +131,7 @@ fn for_each_block<W: Word>(
     each(number, &waiting)
 }
 
-/// Writes these blocks. The checksum goes before them, and comes after them.
+/// Writes these blocks. Clears the checksum first, and writes it last.
 fn put<W: Word>(
     mut file: &File,
     new: &Header,
@@ -164,7 +163,7 @@ mod tests {
     use super::*;
     use crate::{AnyFilter, Blocked, Growing};
 
-    /// The blocks that the next save would write, of how many.
+    /// How many blocks the next save would write, or `None` for a new file.
     fn changed(filter: &Growing, path: &std::path::Path) -> Option<usize> {
         let file = File::open(path).unwrap();
         let changed = changed_blocks(&file, &filter.all_words()).unwrap();
@@ -190,7 +189,7 @@ mod tests {
             assert_eq!(changed(&filter, &path), Some(0));
         }
         assert!(is_at(&opened, &path).unwrap(), "changed in place");
-        // Many keys, and a new layer, make a new file.
+        // Many keys and a new layer make a new file.
         for i in 0..600_000u64 {
             filter.insert((i << 20).to_le_bytes()).unwrap();
         }
@@ -215,7 +214,7 @@ mod tests {
             .unwrap()
             .unwrap();
         for some in 0..blocks.len() {
-            // As many blocks as were written when the process died, and no checksum.
+            // Some blocks written before the process died, and no checksum.
             let file = File::options().read(true).write(true).open(&path).unwrap();
             put(&file, &filter.header(), &words, &blocks[..some]).unwrap();
             let torn = Blocked::load(&path).unwrap();
@@ -239,7 +238,7 @@ mod tests {
         filter.update_under(&mut lock).unwrap();
         assert!(Blocked::load(&path).unwrap().contains("key"));
         assert!(!Blocked::load(&copy).unwrap().contains("key"));
-        // And a file that somebody put in its place is replaced, not missed.
+        // A file that someone put in its place is replaced, too.
         std::fs::rename(&copy, &path).unwrap();
         filter.update_under(&mut lock).unwrap();
         assert!(Blocked::load(&path).unwrap().contains("key"));

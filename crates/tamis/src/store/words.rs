@@ -1,5 +1,5 @@
-//! Memory for 64-bit words that other threads or processes may change: on the
-//! heap, or in a mapped file.
+//! Memory for 64-bit words that other threads or processes may change: on the heap, or in a mapped
+//! file.
 
 use crate::error::Error;
 use crate::raw::word::ReadOnly;
@@ -13,8 +13,8 @@ use std::{fs::File, io};
 
 /// 64-bit words in memory, or in a mapped file that other processes may change.
 ///
-/// A file must not be truncated while it is mapped: as with every mapping, the
-/// system would stop the program with a signal.
+/// A file must not be truncated while it is mapped: as with every mapping, the system would kill
+/// the program with a signal.
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -32,8 +32,8 @@ use std::{fs::File, io};
 #[derive(Debug)]
 pub struct Words {
     owner: Owner,
-    /// The owner's words, which stay in place as long as it lives: no access
-    /// has to find out who owns them.
+    /// The owner's words, which don't move while it lives, so that accesses needn't check who owns
+    /// them.
     words: NonNull<[AtomicU64]>,
 }
 
@@ -55,13 +55,12 @@ enum Owner {
     },
 }
 
-/// A cache line, so that no key's line straddles two.
+/// A cache line. Alignment keeps a key's line from straddling two.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Line([AtomicU64; 8]);
 
-/// Zeros as the allocator has them: fresh pages of the system are not touched.
-/// `None` if there is no memory.
+/// Zeros from the allocator, which doesn't touch fresh pages. `None` if there is no memory.
 fn zeroed_lines(len: usize) -> Option<Vec<Line>> {
     let layout = Layout::array::<Line>(len).ok()?;
     if layout.size() == 0 {
@@ -75,8 +74,8 @@ fn zeroed_lines(len: usize) -> Option<Vec<Line>> {
 }
 
 impl Words {
-    /// Zeros in memory, enough for `len` bytes: a multiple of 64, aligned to 64,
-    /// and on huge pages where the system has them.
+    /// Zeros in memory for at least `len` bytes: a multiple of 64, aligned to 64, and on huge pages
+    /// if the system has them.
     pub fn zeroed(len: u64) -> Result<Self, Error> {
         let refuse = || Error::no_memory(len);
         let lines = usize::try_from(len.div_ceil(64)).map_err(|_| refuse())?;
@@ -101,8 +100,8 @@ impl Words {
         Self { owner, words }
     }
 
-    /// Maps `len` bytes of a file from `at` on, a multiple of 8, for reading and
-    /// writing. A last word that reaches beyond `len` is part of it.
+    /// Maps `len` bytes of a file from `at` on, a multiple of 8, for reading and writing. Includes
+    /// a last word that extends beyond `len`.
     #[cfg(feature = "files")]
     pub fn map(file: &File, at: u64, len: u64) -> io::Result<Self> {
         Self::map_file(file, at, len, true)
@@ -130,7 +129,7 @@ impl Words {
         } else {
             options.map_raw_read_only(file)
         }?;
-        // A mapping begins at a page, so that a word's alignment is its offset's.
+        // A mapping starts at a page, so words are aligned if their offset is.
         let words = slice(map.as_mut_ptr(), words);
         let owner = Owner::File { map, writable };
         Ok(Self { owner, words })
@@ -145,7 +144,7 @@ impl Words {
         ReadOnly::slice(unsafe { self.words.as_ref() })
     }
 
-    /// The words, for writing, too. `None` if they are mapped for reading.
+    /// The words, also for writing. `None` if they are mapped for reading.
     #[inline]
     pub fn writable(&self) -> Option<&[AtomicU64]> {
         #[cfg(feature = "files")]
@@ -162,8 +161,7 @@ impl Words {
         Some(unsafe { self.words.as_ref() })
     }
 
-    /// The words without atomics. `None` if they are in a file, where other
-    /// processes see them, too.
+    /// The words without atomics. `None` if they are in a file, which other processes may share.
     #[inline]
     pub fn exclusive(&mut self) -> Option<&mut [u64]> {
         #[cfg(feature = "files")]
@@ -175,21 +173,21 @@ impl Words {
         Some(unsafe { &mut *(self.words.as_ptr() as *mut [u64]) })
     }
 
-    /// Forgets all words but the first `len`.
+    /// Drops all words but the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         if len < self.words.len() {
             self.words = NonNull::slice_from_raw_parts(self.words.cast(), len);
         }
     }
 
-    /// Has the system give these words their memory now: when a huge page is first used, that takes a few hundred
+    /// Has the system allocate the memory of these words now: the first use of a huge page takes a few hundred
     /// microseconds. A hint: without it, the first keys are slower.
     pub(crate) fn populate(&mut self) {
         #[cfg(feature = "files")]
         if let Owner::Huge(_map) = &self.owner {
             #[cfg(target_os = "linux")]
             match _map.advise(memmap2::Advice::PopulateWrite) {
-                // The system is older than Linux 5.14.
+                // Linux is older than 5.14.
                 Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
                 _ => return,
             }
@@ -219,7 +217,7 @@ impl Words {
         }
     }
 
-    /// Keys are spread evenly: reading ahead would only evict other pages.
+    /// Keys are spread evenly, so reading ahead would only evict other pages.
     #[cfg(feature = "files")]
     pub(crate) fn advise_random(&self) {
         #[cfg(unix)]
@@ -228,8 +226,8 @@ impl Words {
         }
     }
 
-    /// Has `mover` move an allocation on the plain heap: it gets the address and
-    /// length, and returns the new address.
+    /// Has `mover` move an allocation on the plain heap. It gets the address and length, and
+    /// returns the new address.
     ///
     /// # Safety
     /// - `mover` returns the address it was given, or memory of the global

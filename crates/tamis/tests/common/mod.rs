@@ -1,5 +1,5 @@
-//! The header's fields as docs/format.md gives them, for tests that write
-//! bytes of their own. Not taken from the library: they check it.
+//! The header's fields according to docs/format.md, for tests that write bytes themselves. Not
+//! taken from the library, because they check it.
 
 #![allow(dead_code, reason = "each test file uses some of it")]
 
@@ -29,13 +29,13 @@ pub(crate) const BODY_CHECKSUM: Range<usize> = 104..112;
 pub(crate) const BOOT: Range<usize> = 112..128;
 pub(crate) const BODY: usize = 128;
 
-/// Makes the header's checksum right again.
+/// Corrects the header's checksum.
 pub(crate) fn reseal_header(bytes: &mut [u8]) {
     let sum = xxh3_64(&bytes[..HEADER_CHECKSUM.start]);
     bytes[HEADER_CHECKSUM].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Makes the body's checksum right again.
+/// Corrects the body's checksum.
 pub(crate) fn reseal_body(bytes: &mut [u8]) {
     let keys = u64::from_le_bytes(bytes[KEYS].try_into().unwrap());
     let sum = xxh3_64_with_seed(&bytes[BODY..], keys);

@@ -1,12 +1,12 @@
-//! Reads the tables of a file as docs/format.md describes them, in the plainest
-//! way: from its bytes, bit by bit. Nothing here calls the library.
+//! Reads the tables of a file according to docs/format.md in the simplest way: from its bytes, bit
+//! by bit. Calls nothing in the library.
 
 use std::collections::HashMap;
 
-/// The halves of a hash, the upper one first.
+/// The halves of a hash, the high one first.
 pub(crate) type Halves = (u64, u64);
 
-/// How often each fingerprint with its two places, the lower first, is stored.
+/// How many copies are stored of each fingerprint with its two places, the lower first.
 pub(crate) type Entries = HashMap<(u64, [u64; 2]), u64>;
 
 /// A file: the three words of its shape, and its body.
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
             && level(second, two).ribbon((hi, mix(lo ^ 0x243F_6A88_85A3_08D3)))
     }
 
-    /// The lookup of a window, as of the latest moment that was added.
+    /// The lookup of a window, as of the latest moment added.
     pub(crate) fn in_window(&self, (hi, lo): Halves) -> bool {
         const LOADS: [(u64, u64); 6] = [
             (6, 208),
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         (fingerprint, [place.min(other), place.max(other)])
     }
 
-    /// What the slots of a cuckoo filter hold. Nothing may follow the last.
+    /// The entries in the slots of a cuckoo filter. Nothing may follow the last slot.
     pub(crate) fn entries(&self) -> Entries {
         let (slots, width) = (self.shape[0], self.shape[1] >> 32);
         let mut entries = Entries::new();
@@ -250,7 +250,7 @@ impl Ribbon {
     }
 }
 
-/// So many bits from this one on; bit 0 is the lowest of byte 0.
+/// `len` bits starting at `start`; bit 0 is the lowest of byte 0.
 fn bits(bytes: &[u8], start: u64, len: u64) -> u64 {
     (0..len).fold(0, |value, i| {
         let bit = start + i;

@@ -1,6 +1,6 @@
-//! Events of a window of an hour in eight generations and the answers to them, which every host of windows has to give: the
-//! library, the command, the service, servers, other languages. `golden/windows.tsv` has them; the library's own test
-//! makes it.
+//! Events of a window of an hour in eight generations, with the answers that every host of windows must give: the
+//! library, the command, the service, servers, other languages. They are in `golden/windows.tsv`, which the library's
+//! own test creates.
 
 use tamis::Moment;
 
@@ -14,11 +14,11 @@ pub(crate) struct Event {
     pub(crate) is_asked: bool,
     pub(crate) key: String,
     pub(crate) at: Moment,
-    /// Whether the key is new, or if it is asked for, whether it is there.
+    /// Whether the key is new, or for `ask`, whether it is there.
     pub(crate) answer: bool,
 }
 
-/// Those of a meaning, `within` or `quiet`.
+/// The events of a meaning, `within` or `quiet`.
 pub(crate) fn events(meaning: &str) -> Vec<Event> {
     let text = std::fs::read_to_string(FILE).unwrap();
     let of_meaning = text.lines().filter(|line| line.starts_with(meaning));
@@ -34,7 +34,7 @@ pub(crate) fn events(meaning: &str) -> Vec<Event> {
     of_meaning.map(event).collect()
 }
 
-/// Compares the answers to all events, one after the other.
+/// Compares the answers to all events, in order.
 pub(crate) fn replay(meaning: &str, mut answer: impl FnMut(&Event) -> bool) {
     for (number, event) in events(meaning).iter().enumerate() {
         let (key, at) = (&event.key, event.at);

@@ -1,5 +1,5 @@
-//! Hand-made corrupt files: each is a clear error, never a panic, and never an
-//! allocation of what the header claims.
+//! Hand-made corrupt files: each gives a clear error, never a panic, and never an allocation of the
+//! size that the header claims.
 
 use crate::common::*;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -66,7 +66,7 @@ fn keyed_apart() -> Vec<u8> {
     Blocked::with_hasher(100, 0.01, hasher).unwrap().to_bytes()
 }
 
-/// The errors of all ways to open bytes and the file that holds them.
+/// The errors of every method that opens bytes or a file with these bytes.
 fn errors(bytes: &[u8]) -> Vec<(&'static str, Option<Error>)> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("corrupt.tamis");
@@ -91,7 +91,7 @@ fn errors(bytes: &[u8]) -> Vec<(&'static str, Option<Error>)> {
     errors
 }
 
-/// Keeps a refused file for the readers in other languages, which must refuse it, too.
+/// Keeps a refused file for readers in other languages, which must also refuse it.
 fn keep(name: &str, bytes: &[u8]) {
     let Ok(folder) = std::env::var("TAMIS_CORRUPT_FILES") else {
         return;
@@ -100,13 +100,13 @@ fn keep(name: &str, bytes: &[u8]) {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
         .collect();
-    // Files of one name differ; the same file is kept once.
+    // Files may share a name, so the checksum distinguishes them; identical files are kept once.
     let sum = xxhash_rust::xxh3::xxh3_64(bytes) as u32;
     fs::create_dir_all(&folder).unwrap();
     fs::write(format!("{folder}/{name}-{sum:08x}.tamis"), bytes).unwrap();
 }
 
-/// Every way to open it fails and says this.
+/// Every method to open it fails with this error.
 fn refused(name: &str, bytes: &[u8], expected: &str) {
     keep(name, bytes);
     for (way, error) in errors(bytes) {
@@ -133,13 +133,12 @@ fn the_undamaged_files_open() {
     }
 }
 
-/// A name, a sound file, the field that is overwritten, with what, and what the
-/// error says.
+/// A name, a sound file, the overwritten field, the new bytes, and the error.
 type Damage<'a> = (&'a str, fn() -> Vec<u8>, Range<usize>, &'a [u8], &'a str);
 
 #[test]
 fn fields_out_of_their_range() {
-    // With the header's checksum made right, so that the field itself is seen.
+    // With a correct header checksum, so that the field itself is checked.
     let table: &[Damage] = &[
         (
             "version 0",
@@ -458,7 +457,7 @@ fn fields_out_of_their_range() {
     }
 }
 
-/// Shape and body length agree on something enormous; only the file does not.
+/// Shape and body length agree on an enormous size, but the file doesn't.
 #[test]
 fn enormous_claims_allocate_nothing() {
     for lines in [3, 1 << 20, 1 << 30, 1 << 44, 1u64 << 54] {
@@ -520,9 +519,9 @@ fn files_of_another_length() {
     }
 }
 
-/// `load`, `decode` and `view` notice every flipped bit. `map` and `share`,
-/// which do not read the body, notice those of the header's fixed part and
-/// of the mark; the count and the checksum they leave to `verify`.
+/// `load`, `decode` and `view` notice every flipped bit. `map` and `share`, which don't read the
+/// body, notice those in the header's fixed part and in the mark; they leave the count and the
+/// checksum to `verify`.
 #[test]
 fn every_flipped_bit_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
@@ -533,7 +532,7 @@ fn every_flipped_bit_is_noticed() {
             let mut bytes = sound.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             assert!(open.view(&bytes).is_err(), "view: bit {bit}");
-            // Of each byte one bit in a file, another one each.
+            // In files, test only one bit of each byte, a different one for each.
             if bit % 8 != bit / 8 % 8 {
                 continue;
             }
@@ -563,8 +562,8 @@ fn every_flipped_bit_is_noticed() {
     }
 }
 
-/// Golden files whose fields claim something else, with checksums that are right: what is refused
-/// is refused before anything large is allocated, and whatever opens answers.
+/// Golden files with forged fields and correct checksums: refused files are refused before any
+/// large allocation, and the others open and answer.
 #[test]
 fn golden_files_that_claim_something_else() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

@@ -1,8 +1,8 @@
-//! Small files of every kind and hash, kept for ever: what was written once is
-//! read for ever, and written again byte for byte.
+//! Small files of every kind and hash, kept for ever. Every version must read them, and write them
+//! again byte for byte.
 //!
-//! `TAMIS_BLESS=1 cargo test -p tamis --test files golden` makes the missing ones;
-//! see golden/README.md.
+//! `TAMIS_BLESS=1 cargo test -p tamis --test files golden` creates missing ones; see
+//! golden/README.md.
 
 use crate::common::{BODY_CHECKSUM, BOOT};
 use std::fmt::Write as _;
@@ -18,32 +18,32 @@ use tamis::{
 };
 
 const SECRET: SecretKey = SecretKey::new([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
-/// Keys `probe-0` and so on, that were not added to any file.
+/// Keys `probe-0` and so on, not added to any file.
 const PROBES: usize = 2_000;
 
-/// How a golden file came to be.
+/// How to make a golden file.
 enum Made {
     /// Filled and saved.
     Saved,
-    /// A union of two halves: its count is unknown.
+    /// A union of two halves, so its count is unknown.
     United,
-    /// Filled in place: without a checksum.
+    /// Filled in place, so without a checksum.
     InPlace,
-    /// As if the machine had gone down during that.
+    /// Filled in place when the machine crashed.
     Unclean,
 }
 use Made::*;
 
-/// What a golden file is.
+/// The kind and shape of a golden file.
 #[derive(Clone, Copy)]
 enum What {
     Of(Shape),
-    /// Begun for few keys, at this rate.
+    /// Started for few keys, at this rate.
     Growing(f64),
-    /// A window of time, whose keys come in the course of it.
+    /// A window of time whose keys have different moments.
     Timed(Shape),
-    /// A finished list of this kind and rate; of a cascade with this many keys
-    /// `allowed-0` and so on.
+    /// A finished list of this kind and rate; for a cascade, with this many keys `allowed-0` and so
+    /// on.
     List(Kind, f64, usize),
 }
 use What::*;
@@ -57,7 +57,7 @@ impl What {
         }
     }
 
-    /// Keys that must not be taken for present.
+    /// Keys that must not be found.
     fn allowed(&self) -> Vec<String> {
         match self {
             List(Kind::Cascade, _, count) => (0..*count).map(|i| format!("allowed-{i}")).collect(),
@@ -95,13 +95,13 @@ impl What {
     }
 }
 
-/// Of so many keys, two minutes before the end of 1999 and after it; every fifth is late.
+/// Moments from two minutes before the end of 1999 to two minutes after; every fifth is late.
 fn moments(keys: usize) -> Vec<Moment> {
     let of = |i: usize| 946_684_680 + (240 * i / keys) as i64 - if i % 5 == 4 { 20 } else { 0 };
     (0..keys).map(|i| Moment::from_secs(of(i))).collect()
 }
 
-/// Each with so many keys that a few in a hundred others are taken for present.
+/// Each file has so many keys that a few percent of others are false positives.
 fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
     let bloom = |m, k| Of(BloomShape::new(m, k).unwrap().into());
     let blocked = |lines, k, per_key| Of(BlockedShape::new(lines, k, per_key).unwrap().into());
@@ -129,7 +129,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
         ("bloom-keyed", bloom(513, 7), keyed, 70, Saved),
         ("bloom-keyed-apart", bloom(512, 1), apart, 40, Saved),
         ("bloom-count-unknown", bloom(300, 5), zero, 40, United),
-        // Of one to four lines a key, of one to eight words a line.
+        // One to four lines per key, one to eight words per line.
         ("blocked-one-line", blocked(3, 6, 1), zero, 200, Saved),
         ("blocked-one-line-1", blocked(2, 1, 1), seeded(1), 40, Saved),
         (
@@ -174,7 +174,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
         ("cuckoo-2x6", cuckoo(75, 2, 6), zero, 60, Saved),
         ("cuckoo-3x7", cuckoo(75, 3, 7), seeded(1), 60, Saved),
         ("cuckoo-4x8", cuckoo(75, 4, 8), keyed, 60, Saved),
-        // Of one layer, of several with one line a key, and with two.
+        // One layer; several with one line per key; several with two.
         ("growing-one-layer", Growing(0.9), zero, 900, Saved),
         ("growing-layers", Growing(0.3), seeded(1), 1_600, Saved),
         ("growing-layers-2", Growing(0.03), keyed, 1_600, Saved),
@@ -196,7 +196,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
             4_100,
             Saved,
         ),
-        // Of the last layer alone, and of one that bumps keys there.
+        // Only a last layer; and one with bumped keys.
         ("ribbon", List(Kind::Ribbon, 0.02, 0), zero, 150, Saved),
         (
             "ribbon-bumped",
@@ -214,7 +214,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
             6_300,
             Saved,
         ),
-        // Of time and of keys; blocks of each length.
+        // Windows of time and of keys, with every length of block.
         (
             "window",
             Timed(window(minutes, 8, 3, 8, 16)),
@@ -246,7 +246,7 @@ fn files() -> Vec<(&'static str, What, Hasher, usize, Made)> {
     ]
 }
 
-/// Keys of every length class of the hashes, and not only text.
+/// Keys of every length class of the hashes, not only text.
 fn special() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = ["", "a", "pear", "apple", "crème brûlée", "line\r\n"]
         .iter()
@@ -296,7 +296,7 @@ fn make(what: &What, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
             }
             shared.close().unwrap();
             let mut bytes = fs::read(&path).unwrap();
-            // As of a larger one, which is not summed up when it is closed.
+            // Like a larger file, which isn't checksummed when it is closed.
             bytes[BODY_CHECKSUM].fill(0);
             bytes
         }
@@ -308,7 +308,7 @@ fn make(what: &What, hasher: Hasher, count: usize, made: &Made) -> Vec<u8> {
     }
 }
 
-/// Compares with what is kept, or keeps it.
+/// Compares with the kept file, or creates it.
 fn kept(name: &str, made: &[u8]) {
     let path = folder().join(name);
     let bless = std::env::var("TAMIS_BLESS").is_ok_and(|v| v == "1");
@@ -330,11 +330,10 @@ fn files_are_written_as_ever() {
     kept("secret.key", SECRET.as_bytes());
 }
 
-/// The answers of the files that are kept, as JSON for readers in other
-/// languages.
+/// The answers of the kept files, as JSON for readers in other languages.
 #[test]
 fn files_are_read_as_ever() {
-    files_are_written_as_ever(); // where they are blessed just now
+    files_are_written_as_ever(); // creates missing files first
     let hex = |key: &Vec<u8>| -> String { key.iter().map(|b| format!("{b:02x}")).collect() };
     let special: Vec<String> = special()
         .iter()
@@ -388,7 +387,7 @@ fn files_are_read_as_ever() {
     kept("answers.json", json.as_bytes());
 }
 
-/// Ten thousand keys of every type that readers in other languages take; see golden/README.md.
+/// Ten thousand keys of every type that readers in other languages accept; see golden/README.md.
 fn keys_of_types() -> [(&'static str, Vec<Vec<u8>>); 3] {
     const EACH: usize = 10_000;
     let texts = (0..EACH / 2).map(probe);
@@ -403,10 +402,10 @@ fn keys_of_types() -> [(&'static str, Vec<Vec<u8>>); 3] {
     ]
 }
 
-/// What every language answers to many keys, as digests: FNV-1a of a `1` or `0` for each.
+/// The answers of every language to many keys, as digests: FNV-1a of a `1` or `0` for each.
 #[test]
 fn every_language_answers_alike() {
-    files_are_written_as_ever(); // where they are blessed just now
+    files_are_written_as_ever(); // creates missing files first
     let digest = |answers: &[bool]| {
         let step = |sum: u64, yes: &bool| {
             (sum ^ u64::from(b'0' + u8::from(*yes))).wrapping_mul(0x0100_0000_01B3)
@@ -437,7 +436,7 @@ fn every_language_answers_alike() {
     );
 }
 
-/// Opens a kept file in every way; all its keys must be there.
+/// Opens a kept file with every method; all its keys must be there.
 fn read(name: &str, hasher: Hasher, count: usize, made: &Made) -> (AnyFilter, [u8; 8]) {
     let path = folder().join(format!("{name}.tamis"));
     let bytes = fs::read(&path).unwrap();

@@ -1,5 +1,4 @@
-//! What is particular to filters that grow: layers, the compound rate, memory,
-//! and files that get longer.
+//! Features of growing filters: layers, the compound rate, memory, and files that get longer.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -25,7 +24,7 @@ fn grown(first: u64, rate: f64, n: u64) -> Growing {
     filter
 }
 
-/// Adds; how many were new.
+/// Adds keys and returns how many were new.
 fn add(filter: &mut Growing, range: std::ops::Range<u64>) -> usize {
     let hashes = hashes(range);
     let mut new = vec![false; hashes.len()];
@@ -64,7 +63,7 @@ fn no_key_is_lost_between_layers_and_owners() {
         assert!(has_all(&Growing::from_base64(&text).unwrap(), 20_000));
         assert!(AnyFilter::verify(&path, &Open::new()).unwrap());
 
-        // What was loaded, and what is mapped, grow on alike.
+        // A loaded and a mapped filter grow the same.
         let mut loaded = Growing::from_bytes(&bytes).unwrap();
         add(&mut loaded, 20_000..50_000);
         let mut mapped = Growing::share(&path).unwrap();
@@ -88,7 +87,7 @@ fn one_by_one_equals_a_batch() {
     for hash in hashes(0..10_000) {
         single.insert(hash).unwrap();
     }
-    // Blocks differ in what they take for present only within the rate.
+    // Blocks differ only in their false positives, within the rate.
     let (KeyCount::Counted(a), KeyCount::Counted(b)) = (batch.keys(), single.keys()) else {
         panic!("not counted");
     };
@@ -124,7 +123,7 @@ fn repeated_keys_are_not_counted_and_do_not_grow_it() {
         (filter.bytes(), filter.keys()),
         (bytes, KeyCount::Counted(1000))
     );
-    // The 1001st opens a layer.
+    // The 1001st key opens a layer.
     let mut new = [false; 4];
     let two = [
         Hash::from_u64(5),
@@ -138,7 +137,7 @@ fn repeated_keys_are_not_counted_and_do_not_grow_it() {
     assert_eq!(filter.keys(), KeyCount::Counted(1001));
 }
 
-/// Memory as really taken, and as planned.
+/// Actual memory, and planned memory.
 #[test]
 fn memory_is_within_bounds_just_after_each_layer() {
     let mut filter = Growing::new(1, 1e-6).unwrap();
@@ -158,7 +157,7 @@ fn memory_is_within_bounds_just_after_each_layer() {
         let KeyCount::Counted(counted) = filter.keys() else {
             panic!()
         };
-        // A false yes leaves room.
+        // False positives leave room.
         add(&mut filter, full + 1..full + 1 + (full + 1 - counted));
         keys = full + 1;
     }
@@ -210,7 +209,7 @@ fn a_file_being_written_belongs_to_one_and_is_readable() {
     assert!(matches!(writer.save(&path), Err(Error::Busy { .. })));
     let early = Growing::open(&path).unwrap();
     add(&mut writer, 900..30_000);
-    // The reader sees the layers it opened, and the keys in them.
+    // The reader sees the layers that it opened, and their keys.
     assert!(has_all(&early, 1000));
     let late = Growing::open(&path).unwrap();
     assert!(has_all(&late, 30_000));
@@ -222,7 +221,7 @@ fn a_file_being_written_belongs_to_one_and_is_readable() {
     assert!(matches!(again.keys(), KeyCount::Counted(_)));
 }
 
-/// At any moment: the header may be half replaced by the next.
+/// At any moment the header may be half replaced.
 #[test]
 fn a_reader_that_opens_while_it_grows_finds_what_was_added() {
     const KEYS: u64 = 400;
@@ -251,8 +250,8 @@ fn a_reader_that_opens_while_it_grows_finds_what_was_added() {
     assert!(writer.shape().layers() > 50);
 }
 
-/// Every state of the file between the steps of adding a layer, as a process
-/// that dies there leaves it.
+/// Every state of the file between the steps of adding a layer, as left by a process that dies
+/// there.
 #[test]
 fn death_in_the_middle_of_growing_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -347,14 +346,14 @@ fn any_filter_grows() {
         any.insert(i.to_le_bytes()).unwrap();
     }
     assert_eq!(any.kind(), Kind::Growing);
-    // Of a grown filter, too.
+    // Also of a grown filter.
     let grown: Growing = any.try_into().unwrap();
     assert!(grown.contains(19_999u64.to_le_bytes()));
     grown.close().unwrap();
     assert!(AnyFilter::open(&path).unwrap().contains(1u64.to_le_bytes()));
 }
 
-/// Every number of a layer's description, out of its range.
+/// Every number in a layer's description, out of range.
 #[test]
 fn corrupt_layers_are_refused() {
     let sound = grown(1, 1e-4, 4000).to_bytes();
@@ -430,7 +429,7 @@ fn corrupt_layers_are_refused() {
         }
         assert_eq!(fs::read(&path).unwrap(), bytes, "{name}: changed");
     }
-    // Shorter than it says, also by whole layers: keys would be missing.
+    // Shorter than it claims, also by whole layers: keys would be missing.
     for len in [BODY, second, sound.len() - 64, sound.len() - 1] {
         fs::write(dir.path().join("short"), &sound[..len]).unwrap();
         let error = Growing::open(dir.path().join("short")).unwrap_err();
@@ -455,7 +454,7 @@ proptest! {
             match what {
                 0 => filter = Growing::from_bytes(&filter.to_bytes()).unwrap(),
                 1 => {
-                    // A mapped one lets go of the file first.
+                    // Close a mapped filter's file first.
                     let bytes = filter.to_bytes();
                     drop(filter);
                     fs::write(&path, &bytes).unwrap();

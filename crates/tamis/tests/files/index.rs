@@ -1,4 +1,4 @@
-//! `FileIndex`: what it promises, against a naive oracle; its size; its bytes.
+//! `FileIndex`: its promises, against a naive oracle; its size; its bytes.
 
 mod bytes;
 mod files;
@@ -13,7 +13,7 @@ fn options(rate: f64) -> IndexOptions {
     IndexOptions::new(rate).unwrap()
 }
 
-/// The filters of these keys, one list a spec.
+/// The filters of these keys, one list per spec.
 fn filters<K: AsRef<[u8]>>(options: &IndexOptions, specs: &[Vec<K>]) -> EntryFilters {
     let mut keys = EntryKeys::new(options);
     for (spec, list) in specs.iter().enumerate() {
@@ -22,7 +22,7 @@ fn filters<K: AsRef<[u8]>>(options: &IndexOptions, specs: &[Vec<K>]) -> EntryFil
     keys.build().unwrap()
 }
 
-/// The filters of so many keys that belong to this entry alone.
+/// The filters of this many keys that belong only to this entry.
 fn numbered(options: &IndexOptions, entry: u64, keys: u64) -> EntryFilters {
     let mut all = EntryKeys::new(options);
     for key in 0..keys {
@@ -60,7 +60,7 @@ fn candidates<'a>(index: &'a FileIndex, spec: &str, key: &str) -> Vec<&'a [u8]> 
     found.iter().map(|entry| entry.id()).collect()
 }
 
-/// HBase's ROW: sf1 alone is read for r1.
+/// HBase's ROW: only sf1 is read for r1.
 #[test]
 fn rows_of_one_file_skip_the_other() {
     let index = store_files(&[
@@ -86,8 +86,8 @@ fn rows_in_both_files_are_told_apart_by_column() {
     assert_eq!(candidates(&index, "row,column", "r2\0q1"), [b"sf1"]);
 }
 
-/// The number of keys decides how a table is laid out: one group or many, a
-/// cut last group, bumping layers. All rates, as they decide the columns.
+/// The number of keys determines a table's layout: one group or many, a cut last group, bumping
+/// layers. All rates, because they determine the columns.
 #[test]
 fn never_a_false_no_at_any_size() {
     let layered = [2499, 2500, 2501, 6_000, 70_000];
@@ -120,8 +120,8 @@ fn never_a_false_no_at_any_size() {
     }
 }
 
-/// The promise is an upper bound at every size, and from some thousand keys on
-/// it is used up to some percent.
+/// The promise is an upper bound at every size, and from a few thousand keys on, the rate comes
+/// within a few percent of it.
 #[test]
 fn the_promised_rate_is_kept() {
     const PROBES: u64 = 400_000;
@@ -147,8 +147,8 @@ fn the_promised_rate_is_kept() {
     }
 }
 
-/// The bar: 1.2 times what any filter needs, and the names. The directory has
-/// 80 bytes an entry, so it takes some keys to reach.
+/// The bar: 1.2 times what any filter needs, plus the names. The directory has 80 bytes per entry,
+/// so it takes a number of keys to reach.
 #[test]
 fn an_index_is_near_the_least_possible_size() {
     for (rate, keys) in [
@@ -182,7 +182,7 @@ fn an_index_is_near_the_least_possible_size() {
     }
 }
 
-/// Bits a key of the filters alone; docs/choosing.md has those at 1 %.
+/// Bits per key of the filters alone; docs/choosing.md lists those at 1 %.
 #[test]
 fn sizes_are_as_documented() {
     const KEYS: [u64; 8] = [1, 3, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
@@ -271,12 +271,12 @@ fn keys_may_come_again_and_again() {
     assert_eq!(keys, once.build().unwrap(), "only the set matters");
 }
 
-/// What an index should hold, looked up the slow way.
+/// The expected content of an index, looked up the slow way.
 #[derive(Clone, Debug)]
 struct Model {
     id: Vec<u8>,
     stamp: Option<Stamp>,
-    /// Keys of each spec, or why there are none.
+    /// Keys of each spec, or why they are unknown.
     keys: Result<Vec<BTreeSet<u8>>, String>,
 }
 
@@ -370,8 +370,8 @@ fn hashers() -> impl Strategy<Value = Hasher> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// In memory, in a file, from bytes of any alignment, and put together
-    /// from another one: it is the same index, and answers as it should.
+    /// In memory, in a file, from bytes of any alignment, and built from another one, the index is
+    /// the same and answers correctly.
     #[test]
     fn agrees_with_the_oracle(
         (specs, model) in (1usize..4).prop_flat_map(|specs| (Just(specs), model(specs))),
@@ -396,7 +396,7 @@ proptest! {
         check(&opened, &model, specs);
         prop_assert!(opened.to_bytes() == bytes, "the file is the same bytes");
 
-        // A rerun: every second entry is copied, the others are built anew.
+        // A rerun: every second entry is copied, the others are rebuilt.
         let mut builder = IndexBuilder::create(&path, &options).unwrap();
         for (number, entry) in opened.entries().enumerate() {
             match &model[number].keys {
@@ -409,6 +409,6 @@ proptest! {
             }
         }
         prop_assert!(builder.finish().unwrap().to_bytes() == bytes, "the rerun is the same");
-        check(&opened, &model, specs); // the old one is still there for who has it
+        check(&opened, &model, specs); // those who have the old one open still read it
     }
 }

@@ -1,4 +1,4 @@
-//! Filters in files: their format, damage, and whoever else has them open.
+//! Filters in files: their format, damage, and concurrent users.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! Files that processes share: killed writers, lost machines, locks, full
-//! disks. The other processes are this test binary again, told by `ROLE`.
+//! Files that processes share: killed writers, crashed machines, locks, full disks. The other
+//! processes run this test binary, with a task in `ROLE`.
 
 use crate::common::{BODY, BODY_CHECKSUM, BOOT, KEYS};
 use std::fs;
@@ -13,7 +13,7 @@ const ROLE: &str = "TAMIS_TEST_ROLE";
 const FILE: &str = "TAMIS_TEST_FILE";
 const NAME: &str = "TAMIS_TEST_NAME";
 
-/// Not a test of its own: the body of the child processes.
+/// Not really a test: the body of the child processes.
 #[test]
 fn child() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -28,7 +28,7 @@ fn child() {
             for i in 0u64.. {
                 let key = format!("{name}-{i}");
                 seen.insert(&key);
-                // Only keys whose insert has returned are printed.
+                // Print only keys whose insert has returned.
                 writeln!(out, "key {key}").unwrap();
             }
         }
@@ -88,13 +88,13 @@ fn start(role: &str, path: &Path, name: &str) -> Child {
 }
 
 fn finish(mut child: Child) {
-    // Read to the end, or the child would wait for a full pipe.
+    // Read to the end, or the child would block on a full pipe.
     let mut text = String::new();
     std::io::Read::read_to_string(child.stdout.as_mut().unwrap(), &mut text).unwrap();
     assert!(child.wait().unwrap().success(), "{text}");
 }
 
-/// The keys of the whole lines that a child printed.
+/// The key in a line that a child printed, if the line is complete.
 fn printed(line: &str) -> Option<&str> {
     line.strip_suffix('\n')?
         .split_once("key ")
@@ -115,8 +115,7 @@ fn marked(path: &Path) -> bool {
 
 #[test]
 fn kill_9_loses_no_key_whose_add_had_returned() {
-    // Below and above the size from which bodies are mapped by huge pages,
-    // and killed after ever more keys.
+    // Bodies below and above the size that gets huge pages, killed after more and more keys.
     for (round, stop_after) in [1, 100, 3_000, 20_000, 60_000].into_iter().enumerate() {
         let (_dir, path) = new_file(100_000, 0.001);
         let mut child = start("add for ever", &path, "k");
@@ -128,7 +127,7 @@ fn kill_9_loses_no_key_whose_add_had_returned() {
             assert_ne!(out.read_line(&mut line).unwrap(), 0, "the child ended");
             added.extend(printed(&line).map(str::to_owned));
         }
-        // Somewhere in the middle of what it is doing.
+        // Kill it at an arbitrary point.
         std::thread::sleep(Duration::from_micros(137 * round as u64));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -157,7 +156,7 @@ fn kill_9_loses_no_key_whose_add_had_returned() {
             let error = keys.abs_diff(added.len() as u64);
             assert!(error <= 5 + keys / 20, "{keys} for {}", added.len());
         }
-        // Nor do others take it for exact later.
+        // Nor do others later take it for exact.
         shared.close().unwrap();
         assert!(!marked(&path));
         let keys = Blocked::load(&path).unwrap().keys();
@@ -165,7 +164,7 @@ fn kill_9_loses_no_key_whose_add_had_returned() {
     }
 }
 
-/// The file as if another boot's writer had it open.
+/// Marks the file as open for writing by a writer of another boot.
 fn mark(path: &Path, boot: [u8; 16]) {
     let mut bytes = fs::read(path).unwrap();
     bytes[BOOT].copy_from_slice(&boot);
@@ -191,7 +190,7 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
             (Open::new().open(&path).unwrap_err(), named),
             (Open::new().load(&path).unwrap_err(), named),
             (Open::new().share(&path).unwrap_err(), named),
-            // Its keys may be lost, so it can't be shared in any case.
+            // Its keys may be lost, so it can never be shared.
             (Open::new().accept_loss().share(&path).unwrap_err(), named),
             (Open::new().from_bytes(&bytes).unwrap_err(), nameless),
             (Open::new().view(&bytes).unwrap_err(), nameless),
@@ -214,7 +213,7 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
         assert!(accept.from_bytes(&bytes).unwrap().contains("key"));
         let loaded = accept.load(&path).unwrap();
         assert!(loaded.contains("key"));
-        // What the machine lost was counted, perhaps.
+        // The machine may have lost keys that were counted.
         assert_eq!(loaded.keys(), KeyCount::Estimated(1));
         loaded.save(&path).unwrap();
         assert!(Blocked::share(&path).unwrap().contains("key"));
@@ -225,7 +224,7 @@ fn a_file_of_a_lost_machine_is_refused_with_the_way_out() {
 fn processes_add_to_one_file_at_once() {
     let (_dir, path) = new_file(20_000, 1e-9);
     let names = ["red", "green", "blue"];
-    // Held open here, too, so that the children meet.
+    // Also held open here, so that the children meet.
     let own = Blocked::share(&path).unwrap();
     let children: Vec<Child> = names.iter().map(|n| start("add", &path, n)).collect();
     for key in keys_of("own") {
@@ -249,7 +248,7 @@ fn processes_add_to_one_file_at_once() {
 #[test]
 fn processes_come_and_go_on_one_file() {
     let (_dir, path) = new_file(20_000, 1e-9);
-    // Nobody holds it open meanwhile: openers meet leavers.
+    // Nobody keeps it open, so opening and closing processes meet.
     let children: Vec<Child> = ["a", "b", "c", "d"]
         .iter()
         .map(|name| start("add", &path, name))
@@ -263,7 +262,8 @@ fn processes_come_and_go_on_one_file() {
     count_is_right(seen.keys(), 4 * 3_000);
 }
 
-/// An opener that meets a leaver may doubt the count, but it is never wrong.
+/// If a process opens the file while another closes it, the count may be an estimate, but is never
+/// wrong.
 fn count_is_right(keys: KeyCount, truth: u64) {
     match keys {
         KeyCount::Counted(n) => assert_eq!(n, truth),
@@ -271,8 +271,8 @@ fn count_is_right(keys: KeyCount, truth: u64) {
     }
 }
 
-/// Opened and closed all the time: every opener may find the file just being
-/// left, marked or unmarked.
+/// Opens and closes the file continually: each process may find it just being closed, marked or
+/// unmarked.
 #[test]
 fn openers_and_leavers_race() {
     let (_dir, path) = new_file(20_000, 1e-9);
@@ -305,7 +305,7 @@ fn a_dropped_share_is_a_closed_one() {
     seen.sync().unwrap();
     drop(seen);
     assert!(!marked(&path));
-    // It is small, so it is sealed again.
+    // It is small, so closing seals it again.
     assert!(AnyFilter::verify(&path, &Open::new()).unwrap());
     let seen = Blocked::load(&path).unwrap();
     assert_eq!(seen.keys(), KeyCount::Counted(1));
@@ -346,7 +346,7 @@ fn every_kind_is_sealed_as_a_save_would() {
     }
 }
 
-/// What is damaged is noticed before the checksum that shows it is given up.
+/// Damage is noticed before the checksum that reveals it is dropped.
 #[test]
 fn a_damaged_file_is_not_shared() {
     for (keys, opt_out) in [(10_000, false), (20_000_000, true)] {
@@ -367,7 +367,7 @@ fn a_damaged_file_is_not_shared() {
         assert!(Open::new().load(&path).is_err());
         assert!(Open::new().verify(false).load(&path).is_ok());
         match opt_out {
-            // Where it would take a while, it can be left out.
+            // For large files this takes time, so it can be skipped.
             true => drop(Open::new().verify(false).share(&path).unwrap()),
             false => refused(Open::new().verify(false)),
         }
@@ -387,7 +387,7 @@ fn writers_of_different_ways_exclude_each_other() {
     let (_dir, path) = new_file(1_000, 0.01);
     let plan = Plan::for_rate(Kind::Bloom, 10, 0.01).unwrap();
 
-    // A sharer keeps the savers out.
+    // Processes that share the file block those that save it.
     let shared = Blocked::share(&path).unwrap();
     shared.insert("key");
     busy(FileLock::try_acquire(&path));
@@ -396,12 +396,12 @@ fn writers_of_different_ways_exclude_each_other() {
     busy(AnyFilter::create_over(&path, &plan, Hasher::default()));
     shared.close().unwrap();
 
-    // A saver keeps the others out; sharers wait a little first.
+    // A process that saves blocks all others; those that share wait a little first.
     let lock = FileLock::try_acquire(&path).unwrap();
     busy(FileLock::try_acquire(&path));
     busy(Bloom::new(10, 0.1).unwrap().save(&path));
     busy(Blocked::share(&path));
-    // Readers are never kept out.
+    // Readers are never blocked.
     assert!(Blocked::load(&path).unwrap().contains("key"));
     assert!(Blocked::open(&path).unwrap().contains("key"));
     drop(lock);
@@ -471,7 +471,7 @@ fn a_symbolic_link_stays_a_link() {
     assert!(Blocked::load(&path).unwrap().contains("key"));
 }
 
-/// Of a filter of 1.2 MB, an old and small one being in the place.
+/// Saves a filter of 1.2 MB over an old, small one.
 fn every_way_to_write_fails(path: &Path, reason: &str) {
     let large = Blocked::new(1_000_000, 0.01).unwrap();
     large.insert("large");
@@ -517,7 +517,7 @@ fn limited_file_size(path: &Path) {
     every_way_to_write_fails(path, "too large");
 }
 
-/// A write that fails in the middle, as on a full disk, on every machine.
+/// A write that fails in the middle, as on a full disk, on every system.
 #[test]
 fn a_save_that_fails_midway_keeps_the_old_file() {
     let dir = tempfile::tempdir().unwrap();
@@ -528,13 +528,13 @@ fn a_save_that_fails_midway_keeps_the_old_file() {
     finish(start("save beyond a limit", &path, ""));
 }
 
-/// A disk that really is full, where this machine lets us mount one.
+/// A disk that is really full, if this machine lets us mount one.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_keeps_the_old_file() {
     let dir = tempfile::tempdir().unwrap();
     let child = command("save to a full disk", &dir.path().join("seen.tamis"), "");
-    // In a mount namespace of its own, so that the mount ends with it.
+    // In a separate mount namespace, so that the mount ends with it.
     let mut mounted = Command::new("unshare");
     const NO_MOUNT: i32 = 77;
     let script = format!(r#"mount -t tmpfs -o size=512k none "$0" || exit {NO_MOUNT}; exec "$@""#);
@@ -546,9 +546,9 @@ fn a_full_disk_keeps_the_old_file() {
         .envs(child.get_envs().filter_map(|(k, v)| Some((k, v?))));
     let out = mounted.output().expect("unshare (util-linux) is needed");
     let said = String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned();
-    // Death by a signal, such as SIGBUS, has no code and is a failure, too.
+    // Death by a signal, such as SIGBUS, has no code and also fails.
     if out.status.code() == Some(NO_MOUNT) && std::env::var_os("TAMIS_NO_MOUNT").is_some() {
-        // Past the capture of test output: nobody shall overlook it.
+        // Bypasses the capture of test output, so that it is noticed.
         let _ = writeln!(std::io::stderr(), "SKIPPED a_full_disk_keeps_the_old_file");
         return;
     }
@@ -559,7 +559,7 @@ fn a_full_disk_keeps_the_old_file() {
     );
 }
 
-/// The body of a saved and of a mapped file are the same bytes.
+/// The bodies of a saved and of a mapped file are the same bytes.
 #[test]
 fn in_place_and_saved_files_are_the_same_body() {
     let (_dir, path) = new_file(1_000, 0.01);
@@ -572,12 +572,12 @@ fn in_place_and_saved_files_are_the_same_body() {
     assert_eq!(fs::read(&path).unwrap()[BODY..], heap.to_bytes()[BODY..]);
 }
 
-/// A child of a fork has the mapping and the lock of its parent, and may add when the parent has
-/// closed the file: a checksum would then be one of a body that is no more.
+/// A forked child has its parent's mapping and lock, and may add after the parent has closed the
+/// file. A checksum would then be outdated.
 #[test]
 fn what_a_forked_child_may_still_write_is_not_sealed() {
     let (_dir, path) = new_file(1_000, 0.01);
-    // Not here: the child would have the files of the other tests, too.
+    // Not in this process: the child would inherit the files of other tests.
     finish(start("fork", &path, ""));
 }
 
@@ -601,7 +601,7 @@ fn forked(path: &Path) {
     assert_eq!(ended, child);
     assert!(!AnyFilter::verify(path, &Open::new()).unwrap());
     assert!(Blocked::load(path).unwrap().contains("late"));
-    // The next one seals it.
+    // The next process seals it.
     drop(Blocked::share(path).unwrap());
     assert!(AnyFilter::verify(path, &Open::new()).unwrap());
 }

@@ -1,5 +1,4 @@
-//! Windows that threads and processes add to at once, that are united, that
-//! pause, and whose tags go around.
+//! Windows that threads and processes add to at once, unions, pauses, and stamps that wrap around.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +23,8 @@ fn at(micros: i64) -> Moment {
     Moment::from_micros(micros)
 }
 
-/// Threads at different moments of one stream, up to a generation apart, across
-/// many generations: whatever was added is found by every thread as long as it is in the window.
+/// Threads at different moments of one stream, up to a generation apart, across many generations:
+/// every thread finds every key that is in the window.
 #[test]
 fn threads_never_miss_what_is_in_the_window() {
     let (generations, step) = match () {
@@ -47,7 +46,8 @@ fn threads_never_miss_what_is_in_the_window() {
                     for i in (0..200).step_by(step) {
                         let key = thread << 48 | (generation as u64) << 16 | i;
                         let moment = generation * STEP + i as i64 * 40 + thread as i64;
-                        // One that seems to be there is remembered no longer than the one it is taken for.
+                        // A key that seems present is only remembered as long as the key it is mistaken
+                        // for.
                         if seen.insert(Hash::from(key), at(moment)) {
                             mine.push((key, moment));
                         }
@@ -103,7 +103,7 @@ fn of_threads_that_add_the_same_keys_one_is_told() {
     assert!((0..keys).all(|i| seen.contains(Hash::from(i), at(3 * i as i64))));
 }
 
-/// Not a test of its own: the body of the child processes.
+/// Not really a test: the body of the child processes.
 #[test]
 fn child() {
     let Ok(path) = std::env::var(FILE) else {
@@ -114,7 +114,7 @@ fn child() {
     let mut out = std::io::stdout().lock();
     for i in 0i64.. {
         let key = format!("{name}-{i}");
-        // Only keys whose insertion has returned are printed, and which were told new.
+        // Print only new keys whose insertion has returned.
         if seen.insert(&key, at(i * 10)) {
             writeln!(out, "key {} {key}", i * 10).unwrap();
         }
@@ -136,8 +136,8 @@ fn spawn(path: &Path, name: &str) -> std::process::Child {
         .unwrap()
 }
 
-/// Two processes add to one file at moments of their own and are killed, again and
-/// again: every key that either has told of is there as long as it is in the window.
+/// Two processes add to one file, each at its own pace, and are killed again and again: every key
+/// that either has printed is there while it is in the window.
 #[test]
 fn killed_processes_lose_nothing_in_the_window() {
     let dir = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn killed_processes_lose_nothing_in_the_window() {
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        // What they told but nobody has read yet.
+        // Read the remaining output.
         for reader in readers {
             for line in reader.lines().map_while(Result::ok) {
                 if let Some((moment, key)) = line
@@ -189,7 +189,7 @@ fn killed_processes_lose_nothing_in_the_window() {
             .collect();
         assert!(inside.len() > 1_000);
         for (moment, key) in inside {
-            // The last line may be cut, and its key then another one.
+            // The last line may be cut, which changes its key.
             assert!(
                 seen.contains(key, at(latest)) || *moment == now,
                 "{key} of {moment}, at {latest}"
@@ -235,8 +235,8 @@ fn a_union_remembers_each_key_as_long_as_it_would_have() {
     assert!(text.contains("count keys"), "{text}");
 }
 
-/// Tags go around after fifteen generations of a column. Rows that nobody writes to are
-/// cleaned before: nothing forgotten ever comes back.
+/// Stamps wrap around many times, and only a few keys are added per generation: nothing forgotten
+/// comes back.
 #[test]
 fn what_is_forgotten_never_comes_back() {
     for (renewal, sparse) in [
@@ -249,7 +249,7 @@ fn what_is_forgotten_never_comes_back() {
         let mut seen = Window::with_options(&options, 50_000, 1e-6, Hasher::default()).unwrap();
         let old: Vec<Hash> = (0..5_000).map(Hash::from).collect();
         seen.insert_many_mut(&old, at(0), &mut vec![false; old.len()]);
-        // 15 tags × 10 columns is a round; more than three of them.
+        // Many rounds of stamps.
         for generation in 20..500i64 {
             for i in 0..sparse {
                 let key = 1 << 40 | generation << 8 | i;
@@ -272,7 +272,7 @@ fn a_pause_longer_than_the_window_empties_it_at_once() {
     assert!(!hashes.iter().any(|hash| seen.contains(*hash, later)));
     assert!(seen.insert(hashes[0], later));
     assert_eq!(seen.keys().get(), 1);
-    // And a clock that jumps back to before it: told new, and nothing is lost.
+    // If a clock jumps back before that, the key is new, and nothing is lost.
     assert!(!seen.remembers(at(0)) && seen.insert(hashes[1], at(0)));
     assert!(seen.contains(hashes[0], later));
 }

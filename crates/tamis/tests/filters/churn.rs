@@ -1,6 +1,5 @@
-//! Kinds that can remove, against an exact multiset: random sequences of
-//! adding, removing, saving and merging never lose a key that is present, and
-//! after heavy churn the rate is still the promised one.
+//! Kinds with removal, against an exact multiset: random sequences of adding, removing, saving and
+//! merging never lose a key that is present, and after heavy churn the rate is still as promised.
 
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -19,7 +18,7 @@ fn key(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-/// What is really in a filter.
+/// The true content of a filter.
 #[derive(Clone, Default)]
 struct Multiset(HashMap<u64, u64>);
 
@@ -58,7 +57,7 @@ impl Multiset {
     }
 }
 
-/// Adds to both; what the filter refuses, neither has.
+/// Adds to both, except keys that the filter refuses.
 fn add(filter: &mut AnyFilter, oracle: &mut Multiset, number: u64) {
     let known = oracle.0.contains_key(&number);
     match filter.insert(key(number)) {
@@ -121,7 +120,7 @@ fn run(filter: &mut AnyFilter, oracle: &mut Multiset, step: &Step) {
             let before = filter.keys().get();
             match filter.insert_many(&keys, &mut vec![false; keys.len()]) {
                 Ok(()) => numbers.iter().for_each(|number| oracle.add(*number)),
-                // Those before the refused one are in.
+                // Keys before the refused one were added.
                 Err(Error::Full { .. } | Error::TooManyCopies { .. }) => {
                     let added = (filter.keys().get() - before) as usize;
                     numbers[..added]
@@ -206,8 +205,7 @@ proptest! {
         }
     }
 
-    /// The common keys of an intersection are there, and can be removed
-    /// without losing each other.
+    /// The common keys of an intersection are there, and removing one doesn't lose others.
     #[test]
     fn an_intersection_keeps_the_common_keys(
         ours in prop::collection::vec(0u64..200, 0..150),
@@ -239,8 +237,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A counting filter has a counter where the blocked filter of the same
-    /// keys has a bit: converted, it is that filter, to the byte.
+    /// A counting filter has a counter where the blocked filter of the same keys has a bit, so
+    /// conversion gives that filter, byte for byte.
     #[test]
     fn counting_becomes_the_blocked_filter_of_its_keys(
         lines in 1u64..20,
@@ -272,7 +270,7 @@ proptest! {
         prop_assert!((counting.rate_now() - blocked.rate_now()).abs() < 1e-12);
         prop_assert_eq!(counting.estimated_keys(), blocked.estimated_keys());
 
-        // What came and went leaves nothing, unless a counter was full.
+        // Removed keys leave no trace, unless a counter was full.
         for number in &removed {
             counting.insert(key(*number));
         }
@@ -291,7 +289,7 @@ proptest! {
     }
 }
 
-/// Ten times the capacity in adds and removes, and then the rate is measured.
+/// Adds and removes ten times the capacity, then measures the rate.
 #[test]
 fn the_promise_holds_after_heavy_churn() {
     const ASKED: u64 = 2_000_000;
@@ -307,7 +305,7 @@ fn the_promise_holds_after_heavy_churn() {
             let mut present: Vec<u64> = Vec::new();
             let mut next = 0;
             while next < 10 * capacity {
-                // Fill, then turn half of it over.
+                // Fill it, then replace half of it.
                 while (present.len() as u64) < capacity {
                     filter.insert(key(next)).unwrap();
                     present.push(next);
@@ -355,7 +353,7 @@ fn the_promise_holds_after_heavy_churn() {
             if kind == Kind::Cuckoo {
                 assert!(body.iter().all(|byte| *byte == 0), "not empty at the end");
             } else {
-                // Counters that reached 15 have stayed; there are few.
+                // Counters that reached 15 stay set; there are few.
                 let stuck = body.iter().filter(|byte| **byte != 0).count();
                 assert!(stuck < 20, "{rate}: {stuck} counters are stuck");
             }
@@ -370,7 +368,7 @@ fn a_counter_that_is_full_stays() {
         assert_eq!(filter.insert("often"), times == 1);
         assert_eq!(filter.count("often"), times.min(15));
     }
-    // Copies beyond the 15th are not counted, so none can be taken back.
+    // Copies beyond the 15th aren't counted, so they can't be removed.
     for _ in 0..40 {
         assert!(filter.remove("often"));
     }
@@ -383,7 +381,7 @@ fn threads_add_to_one_counting_filter() {
     std::thread::scope(|scope| {
         for thread in 0..4u64 {
             let filter = &filter;
-            // Every key is added by two threads.
+            // Two threads add every key.
             scope.spawn(move || {
                 for i in 0..5_000 {
                     filter.insert(key(thread / 2 * 5_000 + i));

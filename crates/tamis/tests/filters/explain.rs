@@ -1,10 +1,10 @@
-//! An explanation comes to the filter's answer, also in tables that are large, have grown or are
-//! damaged; filters of a few bits keep what their plan promises.
+//! An explanation reaches the filter's answer, also in large, grown or damaged tables; filters of a
+//! few bits keep their plan's promise.
 
 use tamis::internals::raw::{BloomShape, Joined, Look, sum};
 use tamis::{AnyFilter, Hash, Hasher, Kind, ListBuilder, Open, Plan};
 
-/// Asks members and others; how many of the others got a "maybe".
+/// Looks up members and others; returns how many of the others got a "maybe".
 fn compare(filter: &AnyFilter, members: u64) -> u64 {
     let mut maybe = 0;
     for number in 0..members + 2_000 {
@@ -29,7 +29,7 @@ fn listed(kind: Kind, keys: u64) -> AnyFilter {
 
 #[test]
 fn explanations_of_large_tables_are_the_answers() {
-    // As many rows as need every layer of a ribbon; in a fuse filter, two shards.
+    // Enough rows for every layer of a ribbon; two shards of a fuse filter.
     for (kind, keys) in [
         (Kind::Ribbon, 50_000),
         (Kind::Cascade, 50_000),
@@ -76,7 +76,7 @@ fn every_layer_of_a_grown_filter_is_explained() {
     assert!(why.looks.len() > 1 && why.looks[0].is_maybe());
 }
 
-/// Whatever a body holds, both read it alike.
+/// Both read any body the same way.
 #[test]
 fn damaged_bodies_are_explained_as_they_are_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn damaged_bodies_are_explained_as_they_are_read() {
     }
 }
 
-/// All bits are shown while a learner can read them.
+/// All bits are shown if there are few enough to read.
 #[test]
 fn few_bits_are_shown_whole() {
     for (bits, shown) in [(1, 1), (16, 16), (512, 512), (513, 0)] {
@@ -134,7 +134,7 @@ fn few_bits_are_shown_whole() {
     }
 }
 
-/// The promise of a filter of a few bits is what is measured over many of them.
+/// The promise of a filter of a few bits matches the rate measured over many of them.
 #[test]
 fn the_rates_of_teaching_sizes_are_measured() {
     let seeds = if cfg!(miri) { 1 } else { 4_000 };
@@ -165,7 +165,7 @@ fn the_rates_of_teaching_sizes_are_measured() {
                 .count() as f64;
             (yes, asked, squares) = (yes + found, asked + 100.0, squares + found * found);
         }
-        // The filters differ, so the error is theirs: from their own spread.
+        // The filters differ, so take the error from their own spread.
         let (mean, filters) = (yes / asked, seeds as f64);
         let variance = (squares / filters / 1e4 - mean * mean).max(0.0);
         let error = (variance / filters).sqrt();
@@ -184,7 +184,7 @@ fn plans_of_bits_follow_from_what_is_given() {
     let plan = |bits, hashes, keys| Plan::of_bits(bits, hashes, keys);
     assert_eq!(plan(16, Some(3), None).unwrap().keys(), 4);
     assert_eq!(plan(1, Some(64), None).unwrap().keys(), 1);
-    // A thousand times too many, and too few: said as it is.
+    // A thousand times too many, and too few: the rates are reported as they are.
     assert!(plan(16, Some(3), Some(4_000)).unwrap().rate() > 0.999_999);
     assert!(plan(16_000, Some(3), Some(4)).unwrap().rate() < 1e-9);
     for (bits, hashes, keys) in [
@@ -200,7 +200,7 @@ fn plans_of_bits_follow_from_what_is_given() {
             "{bits} {hashes:?} {keys:?}"
         );
     }
-    // The best number of hashes is one.
+    // One hash is best.
     for keys in [1, 2, 4, 9, 100] {
         for bits in [1, 5, 16, 64, 500] {
             let best = plan(bits, None, Some(keys)).unwrap();

@@ -1,5 +1,5 @@
-//! The kinds for finished lists: fuse, ribbon, and the cascade of a block and
-//! an allow list, over every owner of the bytes.
+//! The kinds for finished lists: fuse, ribbon, and the cascade of a block and an allow list, with
+//! every owner of the bytes.
 
 use tamis::{
     AnyFilter, Cascade, Error, Fuse, Hash, Hasher, KeyCount, Kind, ListBuilder, Open, Ribbon,
@@ -65,7 +65,7 @@ fn never_a_false_no_for_any_owner() {
 fn only_the_set_matters() {
     let dir = tempfile::tempdir().unwrap();
     for kind in KINDS {
-        // Three million are two shards of a fuse filter.
+        // Three million keys make two shards of a fuse filter.
         let many = if kind == Kind::Fuse {
             3_100_000
         } else {
@@ -157,7 +157,7 @@ fn a_cascade_is_wrong_on_no_key_of_either_list() {
             let others = hashes(1 << 40..(1 << 40) + 200_000);
             let (yes, most) = (count(&filter, &others) as f64, others.len() as f64 * rate);
             assert!(yes <= most + 5.0 * most.sqrt(), "{yes} for {most}");
-            // Near what any structure needs.
+            // Close to what any structure needs.
             let bound = tamis::internals::plan::cascade_bound(block, allow, filter.rate_now());
             let bits = filter.bytes() as f64 * 8.0;
             if block >= 100_000 {
@@ -190,10 +190,10 @@ fn keys_on_both_lists() {
     assert_eq!(filter.keys().get(), 990);
 }
 
-/// Different keys with one XXH3-128 hash under seed 0. In each 64 bytes of a
-/// long key, eight bytes add to one sum the product of their halves, each XORed
-/// with a public number, and to another sum themselves. Where the lower half is
-/// that number the product is 0, and of the upper halves only the sum counts.
+/// Different keys with the same XXH3-128 hash under seed 0. For every eight bytes in each 64 bytes
+/// of a long key, XXH3 adds to one sum the product of their halves, each XORed with a public
+/// number, and to another sum the bytes themselves. If the lower half equals that number, the
+/// product is 0, and only the sum of the upper halves matters.
 fn colliding(which: u32) -> Vec<u8> {
     let mut key = vec![b'x'; 256];
     for (at, lower, upper) in [
@@ -231,16 +231,16 @@ fn keys_that_somebody_made_collide_are_noticed() {
                 let collided = list(hasher, block, allow);
                 assert!(matches!(collided, Err(Error::Collision { .. })), "{both:?}");
             }
-            // The same key on both lists, however often, is no collision.
+            // The same key on both lists, in any number of copies, isn't a collision.
             let same = list(hasher, &[&one, &one], &[&one, &one, &one]);
             match both {
                 Both::Refuse => assert!(matches!(same, Err(Error::Contradiction { count: 1, .. }))),
                 _ => assert_eq!(same.unwrap().contains(&one), both == Both::Block),
             }
-            // On one list there is no harm: both are there.
+            // On a single list it does no harm: both are there.
             let filter = list(hasher, &[&one, &other], &[]).unwrap();
             assert!(filter.contains(&one) && filter.contains(&other));
-            // And with a secret nobody can make them.
+            // With a secret, nobody can construct them.
             let keyed = Hasher::keyed(SecretKey::new([7; 16]));
             let filter = list(keyed, &[&one], &[&other]).unwrap();
             assert!(filter.contains(&one) && !filter.contains(&other));
@@ -255,7 +255,7 @@ fn keys_that_somebody_made_collide_are_noticed() {
     }
 }
 
-/// A key that comes hashed on one list and as bytes on the other is one key: nobody knows what is behind a hash.
+/// A key hashed on one list and in bytes on the other is one key: a hash doesn't identify the key behind it.
 #[test]
 fn a_hash_collides_with_no_key() {
     let (key, hash) = ("key", Hasher::default().hash(b"key"));
@@ -311,7 +311,7 @@ fn what_they_cannot_do_they_say() {
     );
 }
 
-/// The header's checksum made right again, so that the shape itself is judged.
+/// Corrects the header's checksum, so that the shape itself is checked.
 fn reseal(bytes: &mut [u8]) {
     let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..88]);
     bytes[88..96].copy_from_slice(&sum.to_le_bytes());

@@ -1,9 +1,8 @@
 //! The promised rate is the measured rate.
 //!
-//! A measurement fills several filters to their capacity, each with keys of
-//! its own. What a filter holds gives its rate exactly, by a formula that is
-//! written here once more from its bytes ([`exact_rate`]). Then it is asked
-//! keys that were not added. Three things are asserted:
+//! A measurement fills several filters to their capacity, each with different keys. A filter's
+//! content gives its rate exactly, by a formula that is implemented here again from its bytes
+//! ([`exact_rate`]). Then keys that were not added are looked up. Three things are asserted:
 //! - the filters' rates are the plan's: their mean is within 3 % of it, or
 //!   within [`SIGMAS`] standard errors, since filters differ a little in how
 //!   evenly their keys fell (one of 100,000 keys at 1 % by nearly 2 %);
@@ -12,32 +11,32 @@
 //!   standard errors of counting. [`FEWEST`] are expected at least, so that
 //!   none at all is a failure.
 //!
-//! So a low rate needs few trials: at 10⁻⁶ the keys' places are tested by the
-//! fill, and the answers by twenty-five wrong ones. Keys are numbered, so every
-//! run measures the same. `--nocapture` shows the figures.
+//! So a low rate needs few trials: at 10⁻⁶ the fill tests the keys' places, and twenty-five wrong
+//! answers test the look-ups. Keys are numbered, so every run measures the same. `--nocapture`
+//! shows the figures.
 
 use crate::common::reader::Reader;
 use std::collections::HashSet;
 use tamis::{AnyFilter, Hash, Hasher, Kind, Plan};
 
 const SIGMAS: f64 = 4.0;
-/// Wrong answers to expect: none of so many is `SIGMAS` standard errors off.
+/// Wrong answers to expect: getting none would be `SIGMAS` standard errors off.
 const FEWEST: f64 = 20.0;
 /// The plan's promise to users.
 const SLACK: f64 = 1.05;
 /// How close a prediction must be.
 const CLOSE: f64 = 0.03;
 
-/// What keys are made of.
+/// The form of the keys.
 #[derive(Clone, Copy, Debug)]
 enum Keys {
-    /// Numbers through the pre-hashed entry.
+    /// Numbers as prehashed values.
     Numbers,
-    /// Text through the filter's hash.
+    /// Text, hashed by the filter.
     Text(fn(u64) -> Hasher),
 }
 
-/// A row: `filters` are filled with `keys`, and asked `trials` in all.
+/// A row: `filters` are filled with `keys`, and `trials` keys are looked up in all.
 struct Row {
     keys: u64,
     rate: f64,
@@ -62,8 +61,8 @@ const ROWS: &[Row] = &[
     row(100_000, 1e-6, 4, 25_000_000),
 ];
 
-/// Kinds that hold what was planned for them. Growing filters are tested in
-/// `growing.rs`, static ones in `finished.rs`.
+/// Kinds filled to their planned capacity. `growing.rs` tests growing filters, `finished.rs` static
+/// ones.
 const FILLED: [Kind; 4] = [Kind::Bloom, Kind::Blocked, Kind::Counting, Kind::Cuckoo];
 
 #[test]
@@ -86,8 +85,7 @@ fn cuckoo() {
     run(Kind::Cuckoo, Keys::Numbers, ROWS);
 }
 
-/// Few lines, and few keys in each: what is negligible in a large filter is
-/// not in these.
+/// Few lines, and few keys in each: effects that are negligible in a large filter matter here.
 #[test]
 fn tiny_filters() {
     let rows = [
@@ -145,15 +143,14 @@ fn text_keys_under_a_secret() {
     }
 }
 
-/// A filter filled to half of its capacity, and to the double: the plan
-/// predicts both.
+/// The plan predicts the rates of filters filled to half and to twice their capacity.
 #[test]
 fn other_fills_are_predicted_too() {
     for kind in FILLED {
         let plan = Plan::for_rate(kind, 100_000, 0.01).unwrap();
         for keys in [50_000, 200_000] {
             if kind == Kind::Cuckoo && keys > plan.keys() {
-                // Refused, not overfull.
+                // Refuses keys instead.
                 continue;
             }
             let seen = measure(&plan, Keys::Numbers, keys, 10, 4_000_000);
@@ -193,7 +190,7 @@ struct Seen {
     rate: f64,
     /// The relative standard error of `rate`.
     error: f64,
-    /// Wrong answers, and how many those rates make.
+    /// Wrong answers, and how many those rates predict.
     hits: usize,
     expected_hits: f64,
 }
@@ -258,8 +255,7 @@ fn measure(plan: &Plan, keys: Keys, filled: u64, filters: u64, trials: u64) -> S
     }
 }
 
-/// The chance that a key which was not added finds all it needs, from the bytes
-/// of the filter.
+/// The probability that a key that wasn't added is found, from the bytes of the filter.
 fn exact_rate(filter: &AnyFilter) -> f64 {
     let file = filter.to_bytes();
     let (body, shape) = (
@@ -280,7 +276,7 @@ fn exact_rate(filter: &AnyFilter) -> f64 {
             let counters = word.iter().flat_map(|byte| [byte & 15, byte >> 4]);
             counters.filter(|counter| *counter > 0).count() as u32
         }),
-        // All that is stored answers for a fingerprint in two places, or one.
+        // Each stored fingerprint matches in two places, or one.
         Kind::Cuckoo => {
             let reader = Reader::new(&file);
             let entries = reader.entries().into_keys();
@@ -293,8 +289,8 @@ fn exact_rate(filter: &AnyFilter) -> f64 {
     }
 }
 
-/// Of lines of eight words of so many bytes, in which `set` bits are found: a
-/// key has bits in `k` words in a row, from any word on, and a line in each bank.
+/// For lines of eight words of this many bytes, in which `set` counts the bits: a key has bits in
+/// `k` consecutive words, starting at any word, and a line in each bank.
 fn by_lines(body: &[u8], word: usize, k: usize, banks: usize, set: fn(&[u8]) -> u32) -> f64 {
     let of_line = |line: &[u8]| {
         let fill: Vec<f64> = line
@@ -316,8 +312,8 @@ fn by_lines(body: &[u8], word: usize, k: usize, banks: usize, set: fn(&[u8]) -> 
     body.chunks(body.len() / banks).map(of_bank).product()
 }
 
-/// The relative variance of the mean of so many filters; of one alone it is
-/// not seen, and small, as only large ones are measured alone.
+/// The relative variance of the mean of these filters. That of a single one is unknown but small,
+/// because only large ones are measured alone.
 fn spread(rates: &[f64]) -> f64 {
     let n = rates.len() as f64;
     if n < 2.0 {
@@ -328,7 +324,7 @@ fn spread(rates: &[f64]) -> f64 {
     variance / n
 }
 
-/// Hashes numbered keys block by block.
+/// Hashes numbered keys in blocks.
 struct Asker {
     keys: Keys,
     hasher: Hasher,

@@ -1,5 +1,5 @@
-//! Windows against an exact oracle with timestamps: nothing inside the window is
-//! missed, nothing beyond it and its band is remembered, and the rate is the one promised.
+//! Windows against an exact oracle with timestamps: nothing inside the window is missed, nothing
+//! beyond it and its band is remembered, and the rate is as promised.
 
 use crate::common::windows;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// When each key was last added, as the window was told.
+/// The moment of each key's last addition to the window.
 struct Oracle {
     span: i64,
     band: i64,
@@ -47,7 +47,7 @@ impl Oracle {
     fn expected(&self, key: u64, at: i64) -> Expected {
         match self.added.get(&key) {
             None => Expected::New,
-            // One that is late by more than the band may miss what is forgotten by now.
+            // A key that is late by more than the band may miss forgotten keys.
             Some(added)
                 if at - added <= self.span
                     && (self.latest - at <= self.band || self.latest - added <= self.span) =>
@@ -60,7 +60,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a record is too old to be remembered, for certain or perhaps.
+    /// Whether a record is too old to be remembered; `None` if uncertain.
     fn is_old(&self, at: i64) -> Option<bool> {
         match self.latest.saturating_sub(at) {
             behind if behind <= self.span => Some(false),
@@ -79,7 +79,7 @@ impl Oracle {
     }
 }
 
-/// Times that a stream may have.
+/// The moments of various streams.
 fn times(kind: &str, random: &mut Random, now: &mut i64, step: i64) -> i64 {
     match kind {
         "steady" => *now += 1 + random.below(3) as i64,
@@ -88,7 +88,7 @@ fn times(kind: &str, random: &mut Random, now: &mut i64, step: i64) -> i64 {
                 *now += random.below(3 * step as u64) as i64;
             }
         }
-        // On and beside the ends of generations, back and forth, and long pauses.
+        // At and near the ends of generations, back and forth, and long pauses.
         "adversarial" => match random.below(1_000) {
             0 => *now += 20 * step,
             1 => *now += step - *now % step,
@@ -106,7 +106,7 @@ fn run(kind: &str, renewal: Renewal, generations: u32, events: u64, restart: u64
     let options = WindowOptions::new(Span::Time(Duration::from_micros(SPAN as u64)))
         .generations(generations)
         .renewal(renewal);
-    // So that no burst is more than a generation is made for.
+    // So that no burst exceeds a generation's capacity.
     let keys = 40_000 * u64::from(generations.max(5));
     let mut window = Window::with_options(&options, keys, 0.01, Hasher::default()).unwrap();
     let band = SPAN / i64::from(generations);
@@ -148,7 +148,7 @@ fn run(kind: &str, renewal: Renewal, generations: u32, events: u64, restart: u64
                 }
                 Expected::Either => {}
             }
-            // A key told "not new" by mistake is not remembered from then on.
+            // A key wrongly reported as "not new" isn't remembered afterwards.
             oracle.add(key, at, new);
             if !new && expected == Expected::New && renewal == Renewal::Within {
                 oracle.added.remove(&key);
@@ -182,8 +182,8 @@ fn against_an_oracle() {
     }
 }
 
-/// What `golden/windows.tsv` has: bursts, pauses, ends of generations, late and too late. Only events whose answer is
-/// certain, so that every host has to give it.
+/// The content of `golden/windows.tsv`: bursts, pauses, ends of generations, late and too late. Only events with a
+/// certain answer, which every host must give.
 fn events() -> String {
     let (second, step) = (1_000, 450_000);
     let mut lines = String::new();
@@ -263,7 +263,7 @@ fn the_rate_is_the_one_promised_at_full_load() {
         (1e-4, 2_000_000, 20_000_000),
     ] {
         if cfg!(debug_assertions) && rate < 1e-3 {
-            continue; // too slow without optimisation; release has it
+            continue; // too slow without optimisation; release runs it
         }
         for generations in [1, 8, 20] {
             let options =
@@ -281,7 +281,7 @@ fn the_rate_is_the_one_promised_at_full_load() {
                 let at = Moment::default() + step * generation as u32;
                 window.insert_many_mut(&hashes, at, &mut vec![false; hashes.len()]);
             }
-            // A key that is late by a generation is asked of the most.
+            // A look-up that is a generation late reads the most generations.
             let late = Moment::default() + step * generations;
             let mut found = vec![false; 100_000];
             let mut wrong = 0;
@@ -303,8 +303,8 @@ fn the_rate_is_the_one_promised_at_full_load() {
                 measured <= rate * (1.0 + 4.0 * error).min(1.05 + 2.0 * error),
                 "{rate} {generations}: {measured}"
             );
-            // Not far below, either: the formula is that of the layout. Keys that seemed present
-            // were not added, which makes it a little emptier.
+            // Not much lower, either: the formula matches the layout. Keys that seemed present
+            // weren't added, so the filter is a little emptier.
             let least = 1.0 - rate * 3.0 - 4.0 * error - 0.02;
             assert!(
                 measured >= plan.rate() * least,
@@ -327,7 +327,7 @@ fn the_last_keys_are_remembered_and_no_more() {
                 if i >= kept && i % 7 == 0 {
                     let contains = |key| window.contains(Hash::from(key), Moment::default());
                     assert!(contains(i - kept + 1), "{last} {generations}: {i}");
-                    // Few keys are a generation each, and forgotten one by one.
+                    // Few keys make a generation of one key each, and are forgotten one by one.
                     let most = last.div_ceil(band) * band + band;
                     if i > most {
                         assert!(!contains(i - most - 1), "{last} {generations}: {i}");
@@ -338,10 +338,10 @@ fn the_last_keys_are_remembered_and_no_more() {
     }
 }
 
-/// The chance of `k` neighbouring set bits in an age-partitioned filter of `k + l` slices, when `load` keys a
-/// generation come to each bit of a slice.
+/// The probability of `k` neighbouring set bits in an age-partitioned filter of `k + l` slices, with `load`
+/// keys per generation for each bit of a slice.
 fn age_partitioned_rate(k: usize, l: usize, load: f64) -> f64 {
-    // By the length of the run of set bits so far.
+    // Indexed by the length of the run of set bits so far.
     let mut runs = vec![0.0; k];
     runs[0] = 1.0;
     let mut found = 0.0;
@@ -358,7 +358,7 @@ fn age_partitioned_rate(k: usize, l: usize, load: f64) -> f64 {
     found
 }
 
-/// The fewest bits a key in the window of an age-partitioned filter, over all `k`.
+/// The fewest bits per key of the window in an age-partitioned filter, over all `k`.
 fn age_partitioned_bits(l: usize, rate: f64) -> f64 {
     let bits = |k: usize| {
         let (mut low, mut high) = (1e-9, 10.0);
@@ -410,11 +410,11 @@ fn nothing_was_added_before_the_first_moment() {
     for (renewal, events, first) in [
         (within, &[("a", 105), ("b", 150)][..], 100),
         (within, &[("b", 150), ("a", 105)], 100),
-        // Seen later, then earlier: no slot knows of that.
+        // Seen later, then earlier: no slot records that.
         (within, &[("a", 150), ("a", 105)], 100),
         // Renewed: nothing is left in the generation of the first sighting.
         (quiet, &[("a", 105), ("a", 150)], 100),
-        // All from then is forgotten; and what is too old is not added.
+        // All keys from then are forgotten, and keys that are too old aren't added.
         (within, &[("a", 105), ("b", 1_000)], 1_000),
         (within, &[("b", 1_000), ("a", 105)], 1_000),
     ] {
@@ -425,11 +425,11 @@ fn nothing_was_added_before_the_first_moment() {
             "{renewal:?} {events:?}"
         );
     }
-    // Of a generation whose number looks like no word at all it is not known.
+    // If a generation's number looks like an unwritten word, it counts as used.
     let early = window(quiet, &[]);
     early.insert("a", Moment::from_secs(25));
     assert_eq!(early.first(), Some(Moment::from_secs(0)));
-    // The union has seen what either has.
+    // The union has seen what either one has.
     for (one, other) in [(105, 150), (150, 105)] {
         let mut united = window(within, &[("a", one)]);
         united.union_with(&window(within, &[("a", other)])).unwrap();
@@ -442,7 +442,7 @@ fn an_answer_and_its_explanation_are_the_same() {
     let mut random = Random(5);
     for renewal in [Renewal::Within, Renewal::Quiet] {
         let options = WindowOptions::new(Span::Time(Duration::from_secs(80))).renewal(renewal);
-        // So small that it gets further tables.
+        // So small that it gets more tables.
         let mut window = Window::with_options(&options, 20, 0.01, Hasher::default()).unwrap();
         for now in 0..400 {
             let hashes = [(); 20].map(|()| Hash::from(random.below(2_000)));
@@ -456,7 +456,7 @@ fn an_answer_and_its_explanation_are_the_same() {
             }
         }
         assert!(window.shape().table_count() > 1);
-        // No question takes long, whatever it is about.
+        // No query takes long, whatever its moment.
         assert!(!window.contains("absent", Moment::MIN) || window.rate_now() > 0.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Changing a filter of any kind.
+//! Methods of `AnyFilter` that change it.
 
 use super::{AnyFilter, both, each, on, only_with_counts};
 use crate::error::Error;
@@ -11,8 +11,8 @@ use crate::raw::window::When;
 use crate::store::body::Body;
 
 impl AnyFilter {
-    /// Sets how keys are made. Fails for a filter that is shared or holds keys: it
-    /// would deny those.
+    /// Sets how keys are made. Fails for a filter that is shared or holds keys, which it would no
+    /// longer find.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked, KeyRule};
@@ -37,8 +37,8 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Adds a key; whether it was new. Fails for kinds that can't take it; the
-    /// filter is then as before.
+    /// Adds a key and returns whether it was new. Fails for kinds that can't take it; the filter is
+    /// then unchanged.
     ///
     /// ```
     /// use tamis::{AnyFilter, Hasher, Kind, Plan};
@@ -61,8 +61,8 @@ impl AnyFilter {
         )
     }
 
-    /// Adds many keys; `new[i]` answers for `keys[i]`. When a kind refuses a
-    /// key, those before it are in.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. If a key is refused, those before it
+    /// were added.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -92,11 +92,11 @@ impl AnyFilter {
         )
     }
 
-    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each ([`When`]), which makes a
-    /// difference to a [`Window`] only.
+    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each ([`When`]). Only a
+    /// [`Window`] uses it.
     ///
     /// # Panics
-    /// If `new`, or the moments of a window, are not as many as the keys.
+    /// If `new`, or the moments of a window, don't match the number of keys.
     ///
     /// ```
     /// use std::time::Duration;
@@ -123,10 +123,9 @@ impl AnyFilter {
         }
     }
 
-    /// Takes back one adding of a key; whether it seemed present. Only for
-    /// keys that were added: see [`Counting::remove`](crate::Counting::remove)
-    /// and [`Cuckoo::remove`](crate::Cuckoo::remove). Fails for kinds that
-    /// can't remove.
+    /// Undoes one addition of a key and returns whether it seemed present. Only for keys that were
+    /// added: see [`Counting::remove`](crate::Counting::remove) and
+    /// [`Cuckoo::remove`](crate::Cuckoo::remove). Fails for kinds that can't remove.
     ///
     /// ```
     /// use tamis::{AnyFilter, Hasher, Kind, Plan};
@@ -145,7 +144,7 @@ impl AnyFilter {
         )
     }
 
-    /// [`remove`](Self::remove) for many keys; `removed[i]` answers for `keys[i]`.
+    /// [`remove`](Self::remove) for many keys; `removed[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `removed` is not as long as `keys`.
@@ -210,17 +209,17 @@ impl AnyFilter {
 
     /// Waits until a shared file is on disk; see [`Filter::sync`](crate::Filter::sync).
     pub fn sync(&self) -> Result<(), Error> {
-        // The others are never shared.
+        // Other kinds are never shared.
         on!(self, [Bloom, Blocked, Counting, Growing, Window] f => f.sync(), else _other => Ok(()))
     }
 
-    /// Lets go of a shared file; see [`Filter::close`](crate::Filter::close).
+    /// Closes a shared file; see [`Filter::close`](crate::Filter::close).
     pub fn close(self) -> Result<(), Error> {
         on!(self, [Bloom, Blocked, Counting, Growing, Window] f => f.close(), else _other => Ok(()))
     }
 }
 
-/// The moment of a key that came without one: any, where keys are counted.
+/// The moment of a key that has none: any moment, in a window that counts keys.
 fn without_time(window: &Window) -> Result<Moment, Error> {
     if window.shape().is_by_keys() {
         return Ok(Moment::default());

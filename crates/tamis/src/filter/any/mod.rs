@@ -1,4 +1,4 @@
-//! A filter of a kind that is known at run time.
+//! A filter whose kind is known at run time.
 
 mod change;
 
@@ -61,8 +61,8 @@ pub enum AnyFilter<B = Bytes> {
     Window(Window<B>),
 }
 
-/// Runs an expression for the filter of a kind that has an ability, and another
-/// for the rest: the kinds that have it are named in one place.
+/// Runs an expression for the kinds that have an ability, and another for the rest, so that each
+/// list of kinds is in one place.
 macro_rules! on {
     ($any:expr, $([$($kind:ident),+] $filter:ident => $run:expr,)+ $(else $other:ident => $refuse:expr)?) => {
         match $any {
@@ -79,8 +79,8 @@ macro_rules! each {
     };
 }
 
-/// Runs an expression for two filters of one kind that has an ability. `$refuse`
-/// makes the error of two of another kind.
+/// Runs an expression for two filters of the same kind, if it has an ability. Otherwise `$refuse`
+/// makes the error.
 macro_rules! both {
     ($ours:expr, $theirs:expr, [$($kind:ident),+] ($a:ident, $b:ident) => $run:expr, else $refuse:expr) => {
         match ($ours, $theirs) {
@@ -140,7 +140,7 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.header())
     }
 
-    /// The words of the body, in the parts that they lie in.
+    /// The words of the body, one slice for each of its parts.
     pub(crate) fn all_words(&self) -> Vec<&[B::Word]> {
         each!(self, f => f.all_words())
     }
@@ -165,8 +165,8 @@ impl<B: Body> AnyFilter<B> {
         AnyFilter::assemble((header, body))
     }
 
-    /// Whether both are of one shape, hash alike and hold the same: then they
-    /// answer alike on every key. How keys were counted makes no difference.
+    /// Whether both have the same shape, hash and content, so they give the same answer for every
+    /// key. Counts may differ.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -187,10 +187,10 @@ impl<B: Body> AnyFilter<B> {
             && ours.into_iter().flatten().map(Word::get).eq(theirs)
     }
 
-    /// Whether every key of this one may be in `other`. `false` is always right:
-    /// this one holds a key that `other` does not. `true` is wrong about as
-    /// often as `other` is on all keys that it does not hold. Fails when the two
-    /// are unlike, and for kinds that have no bit a key would set in both.
+    /// Whether every key of this filter may be in `other`. `false` is always right: this one holds
+    /// a key that `other` doesn't. `true` is wrong about as often as `other` is on all keys that it
+    /// doesn't hold. Fails if the two are unlike, and for kinds in which a key doesn't set the same
+    /// bits in both.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -214,7 +214,7 @@ impl<B: Body> AnyFilter<B> {
         })
     }
 
-    /// Which kind it is.
+    /// Its kind.
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> Kind {
@@ -256,8 +256,8 @@ impl<B: Body> AnyFilter<B> {
         )
     }
 
-    /// Why the filter answers as it does for a key: what it looks at, and what
-    /// it finds there. The verdict is that of [`contains`](Self::contains).
+    /// Why the filter answers as it does for a key: what it reads, and what it finds there. The
+    /// verdict is that of [`contains`](Self::contains).
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -273,7 +273,7 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.explain(key))
     }
 
-    /// [`explain`](Self::explain) at a moment, which makes a difference to a [`Window`] only.
+    /// [`explain`](Self::explain) at a moment. Only a [`Window`] uses it.
     #[doc(hidden)]
     #[must_use]
     pub fn explain_at(&self, key: impl Key, at: Moment) -> Explanation {
@@ -283,7 +283,7 @@ impl<B: Body> AnyFilter<B> {
         }
     }
 
-    /// Asks many keys; see [`Filter::contains_many`].
+    /// Looks up many keys; see [`Filter::contains_many`].
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
@@ -294,7 +294,7 @@ impl<B: Body> AnyFilter<B> {
         )
     }
 
-    /// [`contains`](Self::contains) at a moment, which makes a difference to a [`Window`] only.
+    /// [`contains`](Self::contains) at a moment. Only a [`Window`] uses it.
     #[must_use]
     pub fn contains_at(&self, key: impl Key, at: Moment) -> bool {
         match self {
@@ -303,11 +303,11 @@ impl<B: Body> AnyFilter<B> {
         }
     }
 
-    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for each ([`When`]),
-    /// which makes a difference to a [`Window`] only.
+    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for each ([`When`]).
+    /// Only a [`Window`] uses it.
     ///
     /// # Panics
-    /// If `found`, or the moments of a window, are not as many as the keys.
+    /// If `found`, or the moments of a window, don't match the number of keys.
     pub fn contains_many_at<'t, K: Key>(
         &self,
         keys: &[K],
@@ -320,10 +320,8 @@ impl<B: Body> AnyFilter<B> {
         }
     }
 
-    /// How often a key was added, at most; see
-    /// [`Counting::count`](crate::Counting::count) and
-    /// [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't
-    /// count.
+    /// An upper bound on how often a key was added; see [`Counting::count`](crate::Counting::count)
+    /// and [`Cuckoo::count`](crate::Cuckoo::count). Fails for kinds that don't count.
     ///
     /// ```
     /// use tamis::{AnyFilter, Counting};
@@ -415,8 +413,7 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.keys())
     }
 
-    /// The number of distinct keys if it was counted, and nothing that takes
-    /// time if not.
+    /// The number of distinct keys if it was counted. Doesn't estimate, which takes time.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -439,10 +436,9 @@ impl<B: Body> AnyFilter<B> {
         each!(self, f => f.estimated_keys())
     }
 
-    /// A better number than [`keys`](Self::keys) where that is known to be too low: keys that seemed
-    /// present when they were added were not counted, which are many beyond the capacity, or at a
-    /// high rate. It follows from the bits that are set. `None` where the count is good enough, or
-    /// not a count.
+    /// A better number than [`keys`](Self::keys) if that is known to be too low. New keys that
+    /// seemed present weren't counted, and beyond the capacity or at a high rate there are many.
+    /// Estimated from the bits that are set. `None` if the count is good enough, or there is none.
     ///
     /// ```
     /// use tamis::{AnyFilter, Blocked};
@@ -458,7 +454,7 @@ impl<B: Body> AnyFilter<B> {
     #[doc(hidden)]
     pub fn undercounted(&self) -> Option<u64> {
         let keys = self.counted().filter(|keys| *keys > 0)?;
-        // Others count what they store.
+        // Other kinds count what they store.
         let counts_new = matches!(
             self.kind(),
             Kind::Bloom | Kind::Blocked | Kind::Counting | Kind::Growing
@@ -474,7 +470,7 @@ impl<B: Body> AnyFilter<B> {
     }
 }
 
-/// A filter of a kind is a filter of any, and one of any may be of the kind.
+/// Converts filters of one kind to `AnyFilter`, and back if the kind matches.
 macro_rules! conversions {
     ($($kind:ident),*) => {$(
         impl<B> From<$kind<B>> for AnyFilter<B> {
@@ -503,7 +499,7 @@ conversions!(
     Bloom, Blocked, Counting, Cuckoo, Growing, Fuse, Ribbon, Cascade, Window
 );
 
-/// Checks whether there is an empty filter of this kind to add keys to.
+/// Checks that this kind can start empty and take keys later.
 pub(super) fn check_creatable(kind: Kind) -> Result<(), Error> {
     if !kind.is_static() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whether a key is in one of the layers.
+//! Look-ups in the layers of a growing filter.
 
 use super::Growing;
 use crate::filter::keys::in_blocks;
@@ -33,8 +33,7 @@ impl<B: Body> Growing<B> {
         self.layers.iter().rev().any(|layer| self.has(layer, hash))
     }
 
-    /// The steps of a look-up of the key in each layer; see
-    /// [`AnyFilter::explain`](crate::AnyFilter::explain).
+    /// The steps of a look-up in each layer; see [`AnyFilter::explain`](crate::AnyFilter::explain).
     #[doc(hidden)]
     #[must_use]
     pub fn explain(&self, key: impl Key) -> Explanation {
@@ -46,7 +45,7 @@ impl<B: Body> Growing<B> {
         }
     }
 
-    /// Asks many keys; `found[i]` answers for `keys[i]`.
+    /// Looks up many keys; `found[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
     /// If `found` is not as long as `keys`.
@@ -68,7 +67,7 @@ impl<B: Body> Growing<B> {
         });
     }
 
-    /// Asks the layers that take no more keys; whether there are any.
+    /// Looks up keys in the layers that take no more, and returns whether there are any.
     pub(crate) fn ask_older(&self, hashes: &[Hash], out: &mut [bool]) -> bool {
         let older = &self.layers[..self.layers.len() - 1];
         if !older.is_empty() {
@@ -79,14 +78,13 @@ impl<B: Body> Growing<B> {
         !older.is_empty()
     }
 
-    /// Asks at most [`BLOCK`] keys, of the newest layer first: it has about
-    /// half of all keys.
+    /// Looks up at most [`BLOCK`] keys, in the newest layer first: it has about half of all keys.
     pub(super) fn ask(&self, layers: &[Layer], hashes: &[Hash], out: &mut [bool]) {
         out.fill(false);
         if layers.is_empty() {
             return;
         }
-        // Those that no layer has had so far, and which they are.
+        // Keys not yet found in any layer, and their indexes.
         let mut waiting = [Hash::default(); BLOCK];
         let mut who: [usize; BLOCK] = std::array::from_fn(|i| i);
         let mut len = hashes.len();

@@ -1,15 +1,14 @@
-//! The growing filter: for a number of keys that nobody knows.
+//! The growing filter, for an unknown number of keys.
 //!
-//! Layers of blocked filters, each larger than all before it together or
-//! nearly so ([`plan::growing`]). A key goes into the newest layer
-//! unless one of them has it; when that has taken the keys it is made for, the
-//! next is added. Old layers never change, and nothing is ever moved.
+//! Layers of blocked filters, each larger or nearly as large as all before it together
+//! ([`plan::growing`]). A key goes into the newest layer unless one of the layers has it; when that
+//! layer is full, a new one is added. Old layers never change, and nothing is ever moved.
 //!
-//! A key that a layer does not have is nearly always refused by the first of
-//! its lines, so older layers cost a line each.
+//! A layer that doesn't have a key nearly always rejects it at its first line, so each older layer
+//! costs about one line.
 //!
-//! In memory the body is in parts, of whole layers each: what was there at
-//! first, and a part for every layer added since.
+//! In memory the body has one part for the layers it started with, and one for every layer added
+//! since.
 
 mod asking;
 #[cfg(all(test, feature = "files"))]
@@ -43,10 +42,9 @@ use std::sync::atomic::AtomicU64;
 
 /// A filter that grows with its keys and keeps its rate at any size.
 ///
-/// It costs more than a [`Blocked`](crate::Blocked) filter of the right size: up
-/// to 2.5 times the memory just after it has grown (for rates of 1 % and less),
-/// and a probe for each of its layers. The better the first guess, the fewer
-/// layers there are.
+/// It costs more than a [`Blocked`](crate::Blocked) filter of the right size: up to 2.5 times the
+/// memory just after it has grown (for rates of 1 % and less), and a probe for each layer. The
+/// better the first guess, the fewer the layers.
 ///
 /// ```
 /// use tamis::{Growing, KeyCount};
@@ -60,15 +58,13 @@ use std::sync::atomic::AtomicU64;
 /// # Ok::<(), tamis::Error>(())
 /// ```
 ///
-/// Adding needs `&mut`; look-ups do not, so threads can do them at the same time.
-/// A file [`share`](Growing::share)d for writing belongs to one process: another
-/// would not see the layers that this one adds. Others may
-/// [`open`](Growing::open) it for reading; they see the layers that existed then,
-/// and must open it again to see later ones.
+/// Adding needs `&mut`; look-ups don't, so several threads can do them at once. A file
+/// [`share`](Growing::share)d for writing belongs to one process, because another wouldn't see the
+/// layers that this one adds. Others may [`open`](Growing::open) it for reading; they see the
+/// layers that existed then, and must reopen it to see later ones.
 ///
-/// Two growing filters can be combined only while there is room for the keys
-/// of both in the same layers ([`union_with`](Self::union_with)); layers that
-/// held more would have a higher rate.
+/// Two growing filters can be combined only if the same layers have room for the keys of both
+/// ([`union_with`](Self::union_with)); fuller layers would have a higher rate.
 pub struct Growing<B = Bytes> {
     shape: GrowingShape,
     hasher: Hasher,
@@ -76,21 +72,20 @@ pub struct Growing<B = Bytes> {
     capacity: u64,
     /// Whether the layers' counts are exact.
     counted: bool,
-    /// Of this object; a file doesn't have it.
+    /// Of this object; not stored in the file.
     expansion: Expansion,
     /// Oldest first.
     layers: Vec<Layer>,
-    // Fields are dropped in this order; of a mapped file, `body` has the mark
-    // that says it is being written, which must go last.
+    // Fields are dropped in this order. In a mapped file, `body` holds the "open for writing" mark,
+    // which must be cleared last.
     tails: Vec<B>,
     body: B,
 }
 
 impl Growing {
-    /// An empty filter that keeps `rate` at any number of keys. Its first
-    /// layer holds `first_guess` keys or somewhat more: a thousand, or less
-    /// than twice the guess, so that it grows at the numbers of keys that
-    /// [`Plan::for_rate`] says, and takes no more memory than that.
+    /// An empty filter that keeps `rate` at any number of keys. Its first layer holds a thousand
+    /// keys, or from one to about two times `first_guess` if that is more, so that it grows at the
+    /// numbers of keys that [`Plan::for_rate`] assumes, and takes no more memory than that.
     ///
     /// ```
     /// use tamis::Growing;
@@ -119,10 +114,9 @@ impl Growing {
         Self::of_first(&first, rate, hasher)
     }
 
-    /// An empty filter for exactly `keys` keys that keeps `rate` even if more
-    /// come, as `expansion` says. [`new`](Self::new) treats its number as a guess;
-    /// this treats it as a fact (from 4,096 on): the filter is a little larger
-    /// than one that can't grow, and growing costs more.
+    /// An empty filter for exactly `keys` keys that keeps `rate` even if more come, growing by
+    /// `expansion`. [`new`](Self::new) treats its number as a guess; this treats it as a fact (from
+    /// 4,096 on): the filter is a little larger than one that can't grow, and growing costs more.
     ///
     /// ```
     /// use tamis::{Growing, Hasher, internals::Expansion};
@@ -162,16 +156,14 @@ impl Growing {
         self.expansion
     }
 
-    /// Sets how it grows. A file does not record this: after opening, a filter
-    /// grows like [`Expansion::Auto`].
+    /// Sets how it grows. Files don't record this: an opened filter grows with [`Expansion::Auto`].
     #[doc(hidden)]
     pub const fn set_expansion(&mut self, expansion: Expansion) {
         self.expansion = expansion;
     }
 
-    /// An empty filter that starts at the plan's number of keys and keeps its
-    /// promise. The plan's size is that of a filter that started small and has
-    /// grown to this number.
+    /// An empty filter that starts at the plan's number of keys and keeps its promise. The plan's
+    /// size is that of a filter that started small and grew to this number.
     pub fn from_plan(plan: &Plan, hasher: Hasher) -> Result<Self, Error> {
         Self::with_hasher(plan.keys(), plan.promise(), hasher)
     }
@@ -189,8 +181,8 @@ impl Growing {
         Ok(this)
     }
 
-    /// Maps a file for adding keys, alone: [`Error::Busy`] while another
-    /// process does. The file grows with its keys; a full disk is an error.
+    /// Maps a file for adding keys, exclusively: [`Error::Busy`] if another process has it. The
+    /// file grows with its keys; a full disk is an error.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -243,9 +235,8 @@ impl Growing {
         self.add(key.key_hash(&self.hasher))
     }
 
-    /// Adds many keys; `new[i]` is the answer for `keys[i]`. Much faster than a
-    /// loop. If it fails, only some of the keys were added, so add all of them
-    /// again.
+    /// Adds many keys; `new[i]` is the answer for `keys[i]`. Much faster than a loop. On failure
+    /// only some keys were added, so add all of them again.
     ///
     /// # Panics
     /// If `new` is not as long as `keys`.
@@ -264,7 +255,7 @@ impl Growing {
             && self.layers.len() == 1
             && hashes.len() as u64 <= self.room()
         {
-            // No other layer to ask, and room for all, so all at once.
+            // There is only one layer, and it has room for all keys.
             assert_eq!(keys.len(), new.len(), "one answer for each key");
             self.fill(hashes, new);
             return Ok(());
@@ -275,7 +266,7 @@ impl Growing {
         })
     }
 
-    /// The bytes that it will grow by when it is full; 0 if it can't grow.
+    /// The bytes it grows by when it is full; 0 if it can't grow.
     #[must_use]
     #[doc(hidden)]
     pub fn growth_bytes(&self) -> u64 {
@@ -283,8 +274,8 @@ impl Growing {
         self.next_layer().map_or(0, bytes)
     }
 
-    /// Removes all keys. The layers stay, so that the memory does, too; keys
-    /// go into the newest, which is the largest.
+    /// Removes all keys. The layers and their memory stay; keys go into the newest, which is the
+    /// largest.
     ///
     /// ```
     /// use tamis::Growing;
@@ -324,7 +315,7 @@ impl Growing {
     }
 }
 
-/// Adding, next to other processes that read the file.
+/// Adding, while other processes read the file.
 impl<B: Growable> Growing<B> {
     fn add(&mut self, hash: Hash) -> Result<bool, Error> {
         if self.contains(hash) {
@@ -356,7 +347,7 @@ impl<B: Growable> Growing<B> {
             }
             return Ok(());
         }
-        // The newest layer may be full after some of them.
+        // The newest layer may become full in between.
         for (place, hash) in places.iter().zip(unknown) {
             if !self.layers[old..]
                 .iter()
@@ -369,7 +360,7 @@ impl<B: Growable> Growing<B> {
         Ok(())
     }
 
-    /// Adds keys, for which there is room, to the newest layer.
+    /// Adds keys to the newest layer, which has room for them.
     fn fill(&mut self, hashes: &[Hash], new: &mut [bool]) {
         let Layer {
             shape,
@@ -378,8 +369,8 @@ impl<B: Growable> Growing<B> {
             keys,
             ..
         } = *self.newest();
-        // Counted before they are in: a process that dies in between leaves a
-        // count that is too high, which keeps the promise.
+        // Counted before they are added: if the process dies in between, the count is too high,
+        // which keeps the promise.
         self.count(keys + hashes.len() as u64);
         let body = match part {
             0 => &mut self.body,
@@ -416,8 +407,7 @@ impl<B: Growable> Growing<B> {
         let capacity = self.capacity.saturating_add(next.capacity);
         (header.shape, header.capacity) = (shape.into(), capacity);
         let more = (next.shape.lines() + 1) * 64;
-        // The layer first, the header last: until then a shared file is as
-        // before, and longer.
+        // The layer first, the header last: until then a shared file is only longer.
         let tail = self.body.append(self.shape.body_len(), more)?;
         put(&next, tail.words());
         self.body.commit(&header)?;
@@ -434,7 +424,7 @@ impl<B: Growable> Growing<B> {
         Ok(())
     }
 
-    /// The layer that is added next.
+    /// The layer to add next.
     fn next_layer(&self) -> Result<GrowingLayer, Error> {
         let (hashes, per_key) = (self.shape.hashes_per_line(), self.shape.lines_per_key());
         let spent = self.layers.iter().map(|layer| layer.rate).sum();
@@ -466,7 +456,7 @@ impl<B: Growable> Growing<B> {
 
 #[cfg(feature = "plain-heap")]
 impl Growing {
-    /// Memory next to the bodies.
+    /// Memory besides the bodies.
     pub(crate) fn lists(&self) -> impl Iterator<Item = (*const u8, usize)> {
         let layers = (self.layers.capacity() > 0).then_some(self.layers.as_ptr().cast());
         let tails = (self.tails.capacity() > 0).then_some(self.tails.as_ptr().cast());
@@ -523,7 +513,7 @@ impl<B: Body> Growing<B> {
     }
 
     fn newest(&self) -> &Layer {
-        // There is one since `assemble`.
+        // `assemble` ensures that there is one.
         &self.layers[self.layers.len() - 1]
     }
 
@@ -584,8 +574,8 @@ impl<B: Body> Growing<B> {
         -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum::<f64>())
     }
 
-    /// The expected number of distinct keys that wrongly got "not new" when they
-    /// were added; see [`Filter::expected_wrong`](crate::Filter::expected_wrong).
+    /// The expected number of distinct keys that wrongly got "not new" when they were added; see
+    /// [`Filter::expected_wrong`](crate::Filter::expected_wrong).
     #[must_use]
     #[doc(hidden)]
     pub fn expected_wrong(&self) -> f64 {
@@ -615,7 +605,7 @@ impl<B: Body> Growing<B> {
         keys.sum::<f64>().round() as u64
     }
 
-    /// The body's size in bytes, so far.
+    /// The body's current size in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shape.body_len()

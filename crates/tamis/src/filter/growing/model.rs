@@ -1,9 +1,8 @@
-//! The writer of a growing file and a reader that opens it, in every order: the writer is the real
-//! one, on a file that the model watches.
+//! A model of a growing file's writer and a reader that opens it, in every order. The writer is the
+//! real code, on a file that the model watches.
 //!
-//! A header is replaced by one write, which readers may see as two halves. A system call is as a
-//! fence: what a process stored in its mapping before it wrote the header is seen by those that
-//! read that header.
+//! One write replaces the header, but readers may see it as two halves. A system call acts as a
+//! fence: a process that reads a header also sees what its writer stored in the mapping before.
 
 use super::*;
 use crate::raw::header::HEADER_LEN;
@@ -17,9 +16,9 @@ use loom::sync::atomic::{
 };
 use std::sync::Mutex;
 
-/// Behind the header, the words of as many layers as there will be.
+/// A header, then the words of as many layers as there will be.
 struct File {
-    /// Every header that was written, and how many of them each half has seen.
+    /// Every header written; `halves` has how many of them each half shows.
     headers: Mutex<Vec<[u8; HEADER_LEN]>>,
     halves: [AtomicUsize; 2],
     len: AtomicU64,
@@ -29,7 +28,7 @@ struct File {
 impl File {
     fn new(filter: &Growing, room: usize) -> Self {
         let mut header = filter.header();
-        // Readers come while it is open for writing.
+        // Readers open the file while it is open for writing.
         header.state.open_under = Some([1; 16]);
         let bytes = filter.to_bytes();
         let body = bytes[HEADER_LEN..].as_chunks().0.iter();
@@ -126,7 +125,7 @@ fn hash(key: u64) -> Hash {
     Hasher::default().hash(&key.to_le_bytes())
 }
 
-/// A filter that is full with one key gets another, and so a layer.
+/// Starts with a filter that is full, so that the next key adds a layer.
 #[test]
 fn who_opens_a_file_that_grows_finds_all_that_was_acknowledged() {
     let times = Expansion::Times(1);

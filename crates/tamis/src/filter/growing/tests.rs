@@ -93,7 +93,7 @@ fn a_union_holds_both_or_changes_nothing() {
     let before = a.to_bytes();
     assert!(matches!(a.union_with(&b), Err(Error::Full { .. })));
     assert_eq!(a.to_bytes(), before);
-    // One that has grown brings its layers.
+    // A filter that has grown brings its layers.
     let mut empty = a.template().unwrap();
     let grown = filled(10_000, 0.01, Expansion::Auto, 30_000);
     empty.union_with(&grown).unwrap();
@@ -103,7 +103,7 @@ fn a_union_holds_both_or_changes_nothing() {
     assert!(matches!(a.union_with(&other), Err(Error::Unlike { .. })));
 }
 
-/// What differs is said, and nothing of a filter that is as it should be.
+/// Names the difference, and reports none between filters that match.
 #[test]
 fn what_keeps_two_from_being_united_is_said() {
     let make = |rate, hasher| Growing::reserve(1_000, rate, Expansion::Auto, hasher).unwrap();
@@ -162,7 +162,7 @@ fn large_steps_cost_no_more_than_halving_the_rate() {
         let seen = filled(first, 0.01, Expansion::Times(times), first + first / 10);
         assert_eq!(seen.shape().layers(), 2);
         let bits = seen.bytes() as f64 * 8.0 / seen.capacity() as f64;
-        // The textbook's filters at p/2 and p/4: 12.5.
+        // Textbook filters at p/2 and p/4 take 12.5.
         assert!(bits < 14.0, "{first}, {times} times: {bits} bits a key");
         assert!(seen.rate_now() <= 0.01);
     }

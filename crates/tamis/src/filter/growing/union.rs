@@ -1,5 +1,4 @@
-//! Two growing filters in one: layer by layer, where there is room for the keys
-//! of both.
+//! The union of two growing filters, layer by layer, if there is room for the keys of both.
 
 use super::Growing;
 use crate::error::Error;
@@ -12,10 +11,9 @@ use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Growing {
-    /// Adds all keys of `other`, which must have begun like this one and hash
-    /// alike. Each layer takes what it was made for, so that the rate is kept:
-    /// where the keys of both are more than that, this is [`Error::Full`].
-    /// After an error, nothing has changed.
+    /// Adds all keys of `other`, which must have started like this one and hash alike. To keep the
+    /// rate, no layer takes more keys than it was made for; if the keys of both don't fit, this is
+    /// [`Error::Full`]. An error changes nothing.
     ///
     /// ```
     /// use tamis::{Growing, Hasher, internals::Expansion};

@@ -1,18 +1,18 @@
 //! A line in four NEON registers, which every 64-bit ARM machine has.
 //!
-//! Other threads may be writing the lines that are asked, so they are loaded by
-//! inline assembly: the compiler then can assume nothing about them.
+//! Other threads may be writing to the lines, so inline assembly loads them: the compiler can't
+//! assume anything about it.
 
 use super::scalar::{LINE_WORDS, Line};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-/// How far up a shift has to go for the position in each word; below 0 is down.
+/// The left shift for the position in each word; negative values shift right.
 static SHIFTS: [i64; LINE_WORDS] = [0, -6, -12, -18, -24, -30, -36, -42];
 /// The bit of each word in a set of words.
 static WORDS: [u64; LINE_WORDS] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// The key's bit in two words, whether they are covered or not.
+/// The key's bits in two words, whether or not these are covered.
 #[inline(always)]
 fn bits(pair: usize, lo: u64) -> uint64x2_t {
     // SAFETY: 16 readable bytes, and every such machine has the instructions.
@@ -23,7 +23,7 @@ fn bits(pair: usize, lo: u64) -> uint64x2_t {
     }
 }
 
-/// Two words' bits of a set of words.
+/// The bits of two words in a set of words.
 #[inline(always)]
 fn words(pair: usize) -> uint64x2_t {
     // SAFETY: 16 readable bytes.

@@ -1,12 +1,11 @@
 //! The line-blocked Bloom filter: the default kind.
 //!
-//! A key has bits in one to four 64-byte lines, and in each of them at most
-//! one bit in each of its eight 64-bit words. So a line costs one cache miss,
-//! and testing it one vector shift; two bits of a key are never the same, and
-//! the rate is a closed form.
+//! A key has bits in one to four 64-byte lines, at most one in each of a line's eight 64-bit words.
+//! So a line costs one cache miss, and testing it one vector shift. A key's bits are all different,
+//! and the rate is a closed form.
 //!
-//! The lines are in as many banks, of equal size, as a key has lines; the key
-//! has one line in each. So its lines are never the same, either.
+//! The lines are divided into equal banks, as many as the lines of a key, which has one line in
+//! each. So its lines are all different, too.
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
@@ -49,7 +48,7 @@ fn missing<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> u8 {
     }
 }
 
-/// Sets the key's bits in a line; whether one was missing.
+/// Sets the key's bits in a line and returns whether one was missing.
 #[inline(always)]
 fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
     match isa.level() {
@@ -59,24 +58,24 @@ fn set(isa: Isa, line: &mut Line<u64>, lo: u64, cover: u8) -> bool {
         // SAFETY: as for AVX-512.
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => unsafe { x86_64::insert_avx2(line, lo, cover) },
-        // With NEON it would be as many instructions.
+        // NEON would take as many instructions.
         _ => scalar::insert(line, lo, cover),
     }
 }
 
 /// Work on a key's lines, one after the other.
 trait Task {
-    /// Whether bits are set, or only looked at: until one is missing.
+    /// Whether to set bits, or only to look for the first missing one.
     const ADDS: bool;
-    /// A line, found: so that it is not looked up again when it has been fetched.
+    /// A line that was looked up, so that it isn't looked up again after prefetching.
     type Found: Copy;
     fn find(&self, line: usize) -> Self::Found;
     fn prefetch(&self, line: Self::Found);
-    /// Does it to a line; whether it lacked a bit of the key.
+    /// Processes a line and returns whether it lacked a bit of the key.
     fn lacked(&mut self, isa: Isa, line: Self::Found, lo: u64, cover: u8) -> bool;
 }
 
-/// Lines with other users, and the work on one of them.
+/// Shared lines, and the work on one of them.
 struct Beside<'a, W, F, const ADDS: bool>(&'a [Line<W>], F);
 
 impl<'a, W, F, const ADDS: bool> Task for Beside<'a, W, F, ADDS>
@@ -102,7 +101,7 @@ where
     }
 }
 
-/// Is the key there?
+/// Looks up the key.
 #[inline(always)]
 fn ask<W: Word>(words: &[W]) -> impl Task {
     Beside::<_, _, false>(words.as_chunks().0, lacks::<W>)
@@ -113,7 +112,7 @@ fn lacks<W: Word>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
     missing(isa, line, lo, cover) != 0
 }
 
-/// Adds the key next to other threads and processes; was it new?
+/// Adds the key while other threads and processes may add; returns whether it was new.
 #[inline(always)]
 fn add_shared<W: SharedWord>(words: &[W]) -> impl Task {
     Beside::<_, _, true>(words.as_chunks().0, lacked_until_now::<W>)
@@ -121,8 +120,7 @@ fn add_shared<W: SharedWord>(words: &[W]) -> impl Task {
 
 #[inline(always)]
 fn lacked_until_now<W: SharedWord>(isa: Isa, line: &Line<W>, lo: u64, cover: u8) -> bool {
-    // Words that have the bit are left alone: reading keeps the line shared
-    // between the cores.
+    // Skip words that already have the bit: only reading keeps the line shared between cores.
     let mut missing = missing(isa, line, lo, cover);
     let mut lacked = false;
     while missing != 0 {
@@ -134,7 +132,7 @@ fn lacked_until_now<W: SharedWord>(isa: Isa, line: &Line<W>, lo: u64, cover: u8)
     lacked
 }
 
-/// Adds the key to words without other users; was it new?
+/// Adds the key with exclusive access; returns whether it was new.
 struct Add<'a>(&'a mut [Line<u64>]);
 
 impl Task for Add<'_> {
@@ -167,7 +165,7 @@ fn one<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     task.lacked(isa.into(), line, hash.lo, cover) == K::ADDS
 }
 
-/// Kept out of callers, which it would make large.
+/// Not inlined, because it would enlarge callers.
 #[inline(never)]
 fn one_by_call<K: Task>(shape: &BlockedShape, mut task: K, hash: Hash) -> bool {
     let mut lacked = false;
@@ -199,7 +197,7 @@ impl<K: Task, H: Copy + Into<Hash>> Batch for Many<'_, K, H> {
 }
 
 impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
-    /// A key's line is visited while the memory fetches those of the next keys.
+    /// Visits a key's line while the lines of the next keys are fetched.
     #[inline(always)]
     fn visit_the_line(self, isa: Isa) {
         let (shape, mut task) = (self.shape, self.task);
@@ -225,8 +223,7 @@ impl<K: Task, H: Copy + Into<Hash>> Many<'_, K, H> {
         }
     }
 
-    /// A key's next line is fetched only if it matters, and while other keys'
-    /// lines are visited.
+    /// Fetches a key's next line only if it matters, while other keys' lines are visited.
     #[inline(always)]
     fn visit_line_after_line(self, isa: Isa) {
         let (shape, mut task) = (self.shape, self.task);
@@ -305,7 +302,7 @@ impl Layout for BlockedShape {
         one(self, ask(words), hash)
     }
 
-    /// The first line alone: an absent key seldom needs another.
+    /// Only the first line: an absent key seldom needs another.
     #[inline(always)]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
         let lines = words.as_chunks::<LINE_WORDS>().0;

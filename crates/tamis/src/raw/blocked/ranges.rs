@@ -1,7 +1,7 @@
-//! A batch's keys sorted by ranges of lines, so that several threads can add batches at once.
+//! Sorts a batch's keys by ranges of lines, so that several threads can add batches at once.
 //!
-//! Adding sets a key's bits in its lines whatever these hold, and what a line lacked depends on that line alone. So
-//! where every range meets the batches in one order, the bits and the answers are those of one thread.
+//! Adding sets a key's bits in its lines regardless of their content, and whether a line lacked a bit depends only
+//! on that line. So if every range gets the batches in one order, bits and answers are those of one thread.
 
 use super::{BlockedShape, LINE_WORDS, Line, scalar, set};
 use crate::hash::{Hash, reduce};
@@ -9,18 +9,18 @@ use crate::raw::isa::{Batch, Isa, prefetch};
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// Ranges of a bank, at most.
+/// The most ranges of a bank.
 const RANGES: usize = 32;
-/// Keys whose lines are fetched while others are visited.
+/// How many keys ahead lines are prefetched.
 const AHEAD: usize = 24;
 
 impl BlockedShape {
-    /// How many ranges its lines have, at most; some may be empty.
+    /// The most ranges of its lines; some may be empty.
     pub(crate) const fn ranges(&self) -> usize {
         self.lines_per_key() as usize * RANGES
     }
 
-    /// The logarithm of the lines of a range.
+    /// The binary logarithm of a range's number of lines.
     fn range_log(&self) -> u32 {
         let lines = self.lines_per_bank().div_ceil(RANGES as u64);
         lines.next_power_of_two().ilog2()
@@ -35,11 +35,12 @@ impl BlockedShape {
     }
 }
 
-/// A key in one of its lines.
+/// A key, for one of its lines.
 #[derive(Clone, Copy, Default)]
 struct Visitor {
     lo: u64,
-    /// The line, counted from the first one of the range, and in the low half the key's number: one store.
+    /// The line, relative to the range's first, and in the low half the key's number, so that one store
+    /// writes both.
     place: u64,
 }
 
@@ -55,10 +56,10 @@ impl Visitor {
     }
 }
 
-/// Keys sorted by ranges, in their own order in each. Keeps its memory from batch to batch.
+/// Keys sorted by ranges, in batch order within each. Reuses its memory from batch to batch.
 #[derive(Default)]
 pub(crate) struct Sorted {
-    /// The keys' numbers, and what they are in the present bank.
+    /// The keys' numbers, and their hashes for the current bank.
     numbers: Vec<u32>,
     hashes: Vec<Hash>,
     lines: Vec<u64>,
@@ -68,7 +69,7 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// Sorts keys, without those that are `known`.
+    /// Sorts keys, except those that are `known`.
     pub(crate) fn sort(&mut self, shape: &BlockedShape, hashes: &[Hash], known: &[bool]) {
         self.numbers.clear();
         self.hashes.clear();
@@ -92,7 +93,7 @@ impl Sorted {
         shape.isa.run(Sort(self, shape));
     }
 
-    /// Sorts the keys by their lines in a bank, to `start` and behind it.
+    /// Sorts the keys by their lines in a bank, into `start..`.
     #[inline(always)]
     fn sort_bank(&mut self, shape: &BlockedShape, start: usize) {
         let (log, lines) = (shape.range_log(), shape.lines_per_bank());
@@ -120,7 +121,7 @@ impl Sorted {
         }
     }
 
-    /// Adds the keys to one range of a filter's words. `lacked[key]` becomes true where a line lacked a bit of the key.
+    /// Adds the keys to one range of a filter's words. Sets `lacked[key]` if a line lacked a bit of the key.
     ///
     /// # Safety
     /// Nobody else uses the range's words meanwhile.

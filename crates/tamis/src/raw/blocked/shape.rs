@@ -8,11 +8,11 @@ use crate::raw::isa::{InPlace, Isa};
 
 /// Bits of a line.
 pub(crate) const LINE_BITS: u64 = 512;
-/// Most bits of a key in a line, one in each word.
+/// The most bits of a key in a line, one in each word.
 pub(crate) const MAX_HASHES_PER_LINE: u32 = LINE_WORDS as u32;
-/// Most lines of a key.
+/// The most lines of a key.
 pub(crate) const MAX_LINES_PER_KEY: u32 = 4;
-/// 2^60 bytes: far beyond any machine, and no product below overflows.
+/// 2^60 bytes: far beyond any machine, and products below don't overflow.
 const MAX_LINES: u64 = 1 << 54;
 
 /// Lines, and bits per key, of a [`Blocked`](crate::Blocked) filter.
@@ -20,17 +20,16 @@ const MAX_LINES: u64 = 1 << 54;
 pub struct BlockedShape {
     lines_per_bank: u64,
     covers: [u8; LINE_WORDS],
-    /// And this many banks.
+    /// The number of banks.
     lines_per_key: u32,
-    /// Of this machine: single keys should not have to look.
+    /// Detected once, so that single keys needn't.
     pub(super) isa: Isa,
-    /// A key has one line, and it is visited in place.
+    /// `Some` if keys have one line, visited in place.
     pub(super) in_place: Option<InPlace>,
 }
 
 impl BlockedShape {
-    /// A shape of exactly these numbers. `lines` is a multiple of
-    /// `lines_per_key`.
+    /// A shape with exactly these numbers. `lines` must be a multiple of `lines_per_key`.
     ///
     /// ```
     /// use tamis::internals::raw::BlockedShape;
@@ -63,7 +62,7 @@ impl BlockedShape {
         Ok(shape.on(isa))
     }
 
-    /// The same shape on other instructions.
+    /// The same shape with other instructions.
     pub(super) fn on(mut self, isa: Isa) -> Self {
         self.isa = isa;
         self.in_place = isa.in_place().filter(|_| self.lines_per_key == 1);
@@ -82,7 +81,7 @@ impl BlockedShape {
         self.covers[0].count_ones()
     }
 
-    /// How many lines hold a key's bits: 1 to 4, the more the lower the rate.
+    /// How many lines hold a key's bits: 1 to 4. More lines give a lower rate.
     #[inline]
     pub const fn lines_per_key(&self) -> u32 {
         self.lines_per_key
@@ -97,9 +96,8 @@ impl BlockedShape {
         self.lines() * 64
     }
 
-    /// Calls `each` with the index of each of the key's lines and its bits in
-    /// it, as the line's eight little-endian words: what a filter that lives
-    /// elsewhere than in memory needs to be asked and added to.
+    /// Calls `each` with the index of each of the key's lines and its bits there, as the line's
+    /// eight little-endian words: enough to query and add to a filter stored elsewhere.
     ///
     /// ```
     /// use tamis::internals::raw::BlockedShape;
@@ -118,7 +116,7 @@ impl BlockedShape {
         }
     }
 
-    /// The key's bits, with what each holds by its number among all.
+    /// The key's bits, with the value of each by its number in the filter.
     pub(crate) fn cells(&self, hash: Hash, holds: impl Fn(u64) -> u64) -> Vec<Cell> {
         let mut cells = Vec::new();
         self.for_each_line(hash, |line, words| {
@@ -134,8 +132,8 @@ impl BlockedShape {
         cells
     }
 
-    /// The number of keys, estimated from how many bits are set in all. If all
-    /// are, as many keys as would leave one unset: there may be any number more.
+    /// The number of keys, estimated from the number of set bits. If all are set, as many keys as
+    /// would leave one unset, because no better estimate exists.
     ///
     /// ```
     /// let shape = tamis::internals::raw::BlockedShape::new(1_000, 6, 1)?;
@@ -145,8 +143,8 @@ impl BlockedShape {
     /// # Ok::<(), tamis::Error>(())
     /// ```
     pub fn keys_from_ones(&self, ones: u64) -> f64 {
-        // A key leaves a bit of its bank unset with probability 1 - k/512/lines,
-        // whatever the others do.
+        // A key leaves a bit of its bank unset with probability 1 - k/512/lines, independently of
+        // other keys.
         let lines = self.lines_per_bank as f64;
         let bits = self.lines() as f64 * LINE_BITS as f64;
         let fill = (ones as f64).min(bits - 1.0) / bits;
@@ -154,19 +152,19 @@ impl BlockedShape {
         libm::log1p(-fill) / libm::log1p(-share)
     }
 
-    /// Which words of its line have a bit of the key, one a bit.
+    /// The words of its line in which the key has a bit, as a bit set.
     #[inline(always)]
     pub(super) fn cover(&self, lo: u64) -> u8 {
         self.covers[(lo >> 61) as usize]
     }
 
-    /// The index of the key's line in the bank, whose number is `nth`.
+    /// The index of the key's line in bank number `nth`.
     #[inline(always)]
     pub(super) fn line_of(&self, nth: u32, hash: Hash) -> usize {
         (u64::from(nth) * self.lines_per_bank + reduce(hash.hi, self.lines_per_bank)) as usize
     }
 
-    /// The key's lines: the index of each, and what the bits in it come from.
+    /// The key's lines: the index of each, and the hash half that its bits come from.
     #[inline(always)]
     pub(crate) fn lines_of(self, mut hash: Hash) -> impl Iterator<Item = (usize, u64)> {
         (0..self.lines_per_key).map(move |nth| {
@@ -178,8 +176,8 @@ impl BlockedShape {
     }
 }
 
-/// For each word that may be the first with a bit of a key: which words have
-/// one, a bit for each. They are in a row, around the end.
+/// For each word that a key's bits may start in: which words have a bit, as a bit set. They are
+/// consecutive, wrapping around the end.
 pub(crate) fn covers(hashes_per_line: u32) -> [u8; LINE_WORDS] {
     let from_first = ((1u32 << hashes_per_line) - 1) as u8;
     std::array::from_fn(|first| from_first.rotate_left(first as u32))

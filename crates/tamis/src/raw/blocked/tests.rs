@@ -1,5 +1,4 @@
-//! Every path of this machine equals the specification, and that is the
-//! documented one.
+//! Every code path on this machine equals the specification, which equals the documentation.
 
 use super::*;
 use crate::raw::usual_or;
@@ -57,7 +56,7 @@ proptest! {
         let inserted = [inserted, of_values.iter().copied().step_by(2).collect()].concat();
         let asked = [&inserted[..], &asked, &of_values].concat();
 
-        // The specification, a key at a time.
+        // The specification, one key at a time.
         let mut spec = vec![0u64; shape.lines() as usize * LINE_WORDS];
         let spec_new: Vec<bool> = inserted.iter().map(|hash| {
             let mut new = false;
@@ -87,7 +86,7 @@ proptest! {
             let (mut words, mut new) = (vec![0; spec.len()], vec![true; inserted.len()]);
             shape.insert_hashes(&mut words, &inserted, &mut new);
             prop_assert_eq!((&words, &new), (&spec, &spec_new), "{:?}, in a batch", shape);
-            // As if beside other threads; one by one, then in a batch.
+            // Through the shared path; first one by one, then in a batch.
             let shared: Vec<_> = spec.iter().map(|_| AtomicU64::new(0)).collect();
             let (one_by_one, batch) = inserted.split_at(inserted.len() / 2);
             let mut new: Vec<bool> = one_by_one.iter().map(|hash| shape.insert(&shared, *hash)).collect();
@@ -101,7 +100,7 @@ proptest! {
             let mut found = vec![true; asked.len()];
             shape.contains_hashes(&bytes, &asked, &mut found);
             prop_assert_eq!(&found, &spec_found, "{:?}, in a batch", shape);
-            // Keys that are hashed on the way.
+            // Keys that are hashed in the process.
             let mut found = vec![true; values.len()];
             shape.contains_hashes(&bytes, &values, &mut found);
             prop_assert_eq!(&found[..], &spec_found[asked.len() - values.len()..], "{:?}", shape);

@@ -1,21 +1,20 @@
-//! A line at once: eight words in one AVX-512 register or in two of AVX2.
+//! A line at once: eight words in one AVX-512 register or in two AVX2 ones.
 //!
-//! Other threads may be writing the lines that are asked, so they are loaded by
-//! inline assembly: the compiler then can assume nothing about them.
+//! Other threads may be writing to the lines, so inline assembly loads them: the compiler can't
+//! assume anything about it.
 
 use super::scalar::Line;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-/// Where in `lo` the position in each word begins, and a one.
+/// The start of each word's position in `lo`, and a one.
 #[repr(C, align(64))]
 struct Lanes([i64; 8], i64);
 static LANES: Lanes = Lanes([0, 6, 12, 18, 24, 30, 36, 42], 1);
 
-/// [`scalar::missing`](super::scalar::missing). All in assembly, on registers
-/// that programs for older machines don't have: so it needs no call and leaves
-/// nothing behind that would have to be cleaned up, whatever the program was
-/// compiled for.
+/// [`scalar::missing`](super::scalar::missing). All in assembly, with registers that programs for
+/// older machines don't use. So it needs no call and no clean-up, whatever the program was compiled
+/// for.
 ///
 /// # Safety
 /// The machine has AVX-512 F, and the line is 64 readable bytes. Others may write
@@ -76,7 +75,7 @@ pub(super) unsafe fn insert_avx512(line: &mut Line<u64>, lo: u64, cover: u8) -> 
     missing != 0
 }
 
-/// The key's position in four words, from the first or from the fifth on.
+/// The key's positions in four words, starting at the first or the fifth.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn positions<const HALF: usize>(lo: u64) -> __m256i {
@@ -104,7 +103,7 @@ pub(super) unsafe fn missing_avx2<W>(line: *const Line<W>, lo: u64, cover: u8) -
             options(nostack, preserves_flags, readonly, pure)
         );
     }
-    // The bit to the sign: up by 63 less its position.
+    // Shifts the bit to the sign: left by 63 minus its position.
     let set = |words, positions| {
         let up = _mm256_andnot_si256(positions, _mm256_set1_epi64x(63));
         _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_sllv_epi64(words, up))) as u8

@@ -1,8 +1,7 @@
 //! The textbook Bloom filter: any number of bits, any number of hashes.
 //!
-//! A key costs up to one cache miss per hash. [`Blocked`](crate::Blocked)
-//! costs one or two; this kind is for the smallest Bloom size and for those
-//! who want the classic.
+//! A key costs up to one cache miss per hash. [`Blocked`](crate::Blocked) costs one or two; this
+//! kind is for the smallest Bloom size and for users who want the classic.
 
 mod shape;
 
@@ -79,7 +78,7 @@ impl BitLayout for BloomShape {
         let mut new = false;
         for position in self.positions(hash) {
             let (word, bit) = place(position);
-            // A set bit is left alone: reading keeps the line shared.
+            // Skip bits that are already set: only reading keeps the line shared.
             if words[word].get() & bit == 0 {
                 new |= words[word].set(bit) & bit == 0;
             }
@@ -108,13 +107,12 @@ impl BitLayout for BloomShape {
 }
 
 impl BloomShape {
-    /// The share of set bits. Only bytes of foreign making have bits set
-    /// beyond the last.
+    /// The share of set bits. Only files made by others have bits set beyond the last.
     pub(crate) fn fill<W: Word>(&self, words: &[W]) -> f64 {
         (ones(words) as f64 / self.bits() as f64).min(1.0)
     }
 
-    /// Asks for the lines of a whole block of keys before the first is read.
+    /// Prefetches the lines of a whole block of keys before the first is read.
     fn prefetch<T>(&self, words: &[T], hashes: &[Hash]) {
         for hash in hashes {
             for position in self.positions(*hash) {

@@ -10,13 +10,12 @@ pub struct BloomShape {
     hashes: u32,
 }
 
-/// Beyond this many hashes no sensible rate is served.
+/// No sensible rate needs more.
 const MAX_HASHES: u32 = 64;
-/// 2^60 bytes: far beyond any machine, and no product below overflows.
+/// 2^60 bytes: far beyond any machine, and products below don't overflow.
 const MAX_BITS: u64 = 1 << 63;
 
-/// Step of the generator that makes a key's positions; any odd number with
-/// well-spread bits does.
+/// Step of the generator for a key's positions; any odd number with well-spread bits works.
 const STEP: u64 = 0xD6E8_FEB8_6659_FD93;
 
 impl BloomShape {
@@ -31,8 +30,8 @@ impl BloomShape {
         Ok(Self { bits, hashes })
     }
 
-    /// The bits of the largest filter of this many bytes: whole lines of 64 bytes, or
-    /// for a picture fewer, though a file takes a whole line.
+    /// The bits of the largest filter of this many bytes: whole 64-byte lines. Below one line, for
+    /// illustrations, exactly these bits, though a file takes a whole line.
     ///
     /// ```
     /// use tamis::internals::raw::BloomShape;
@@ -58,12 +57,12 @@ impl BloomShape {
         self.hashes
     }
 
-    /// Whole lines, so that the body is a multiple of 64 bytes.
+    /// Rounded up to whole lines of 64 bytes.
     pub(crate) const fn body_len(&self) -> u64 {
         self.bits.div_ceil(512) * 64
     }
 
-    /// The key's bits, by number; two of them may be the same.
+    /// The key's bits, by number; they may repeat.
     ///
     /// ```
     /// use tamis::internals::raw::BloomShape;
@@ -75,9 +74,9 @@ impl BloomShape {
     /// ```
     #[inline]
     pub fn positions(self, hash: Hash) -> impl Iterator<Item = u64> {
-        // The top of a linear congruential sequence whose start and increment
-        // are the two halves of the hash. Unlike double hashing, two keys share
-        // all positions only if they share the hash.
+        // The top of a linear congruential sequence whose start and increment are the two halves of
+        // the hash. Unlike with double hashing, two keys share all positions only if they share the
+        // hash.
         let mut x = hash.lo;
         (0..self.hashes).map(move |_| {
             let position = reduce(x, self.bits);

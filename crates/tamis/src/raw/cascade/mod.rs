@@ -1,16 +1,15 @@
-//! Cascade: a block list with an allow list, wrong on no key of either.
+//! Cascade: a block list with an allow list, never wrong about a key on either.
 //!
-//! The first level is a ribbon filter of the block list. It takes some keys of
-//! the allow list for blocked. The second level is a ribbon table of one bit
-//! that decides them: for every key of the block list and every one of those
-//! false alarms it has the right answer, since nothing stops a ribbon from
-//! storing "no" for a key. So two levels are enough, where a cascade of Bloom
-//! filters needs one for the errors of the one before, and so on.
+//! The first level is a ribbon filter of the block list, which wrongly accepts some keys of the
+//! allow list. The second level is a one-bit ribbon table that has the right answer for every key
+//! of the block list and every one of those false alarms, because a ribbon can also store "no" for
+//! a key. So two levels are enough, where a cascade of Bloom filters needs one for the errors of
+//! the previous one, and so on.
 //!
-//! A key of neither list passes the second level with probability 1/2, so the
-//! first may be one bit narrower, and the whole costs what a filter of the
-//! block list alone would, and about `2 · rate` bits a key of the allow list:
-//! [`cascade_bound`](crate::plan::cascade_bound) is the least that any structure needs.
+//! A key on neither list passes the second level with probability 1/2, so the first may be one bit
+//! narrower. The whole costs as much as a filter of the block list alone, plus about `2 · rate`
+//! bits per key of the allow list: [`cascade_bound`](crate::plan::cascade_bound) is the least that
+//! any structure needs.
 
 mod shape;
 
@@ -24,7 +23,7 @@ use crate::raw::layout::{BLOCK, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 use shape::HEAD_WORDS;
 
-/// Makes the second level's rows and bits others than the first's.
+/// Gives the second level other rows and bits than the first.
 const SECOND: u64 = 0x243F_6A88_85A3_08D3;
 
 impl CascadeShape {
@@ -34,8 +33,8 @@ impl CascadeShape {
     }
 }
 
-/// The hash under which the second level knows a key. The order of the keys is
-/// the same, so that both levels are built from one sorted list.
+/// A key's hash in the second level. The keys' order is the same, so that both levels are built
+/// from one sorted list.
 #[inline(always)]
 pub(crate) const fn second_hash(hash: Hash) -> Hash {
     Hash {
@@ -86,7 +85,7 @@ impl Layout for CascadeShape {
         let (first, second) = self.levels(words);
         for (hashes, out) in hashes.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             self.first().contains_many(first, hashes, out);
-            // Most keys end here: only the others are asked again.
+            // Most keys end here; only the others are looked up again.
             let mut passed = [0; BLOCK];
             let mut again = [Hash::default(); BLOCK];
             let mut count = 0;

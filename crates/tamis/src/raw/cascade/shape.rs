@@ -15,11 +15,11 @@ pub struct CascadeShape {
 
 /// The first line of the body holds the shapes of the levels.
 pub(super) const HEAD_WORDS: usize = 8;
-/// 2^60 bytes: far beyond any machine, and no product below overflows.
+/// 2^60 bytes: far beyond any machine, and products below don't overflow.
 const MAX_LINES: u64 = 1 << 54;
 
 impl CascadeShape {
-    /// What the header holds; the body has the rest.
+    /// The part in the header; the body has the rest.
     pub(crate) fn of_lines(lines: u64) -> Result<Self, Error> {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(Error::corrupt("lines", "1 to 2^54", lines));
@@ -59,18 +59,17 @@ impl CascadeShape {
         &self.first
     }
 
-    /// The level that decides.
+    /// The level that denies false alarms.
     pub const fn second(&self) -> &RibbonShape {
         &self.second
     }
 
-    /// The bits of a key's fingerprint in both levels: the rate of other keys
-    /// is `2^-width`.
+    /// The bits of a key's fingerprint in both levels: the rate for other keys is `2^-width`.
     pub const fn width(&self) -> u32 {
         self.first.width() + self.second.width()
     }
 
-    /// With the levels that the body describes, which are checked.
+    /// Adds the levels that the body describes, and checks them.
     pub(super) fn with_levels_of<W: Word>(self, words: &[W]) -> Result<Self, Error> {
         let Some(head) = words.first_chunk::<HEAD_WORDS>() else {
             return Err(Error::corrupt("body", "a line of levels", "nothing"));

@@ -1,19 +1,17 @@
-//! The counting filter: a blocked filter with a 4-bit counter for each bit, so
-//! that keys can be removed.
+//! The counting filter: a blocked filter with a 4-bit counter for each bit, so that keys can be
+//! removed.
 //!
-//! The counter of a line's bit `64 w + p` is the nibble of that number in the
-//! line's 256 bytes. So a line is four times as long as a blocked one's, its
-//! counters are above zero exactly where the blocked filter of the same keys
-//! has its bits, and the rates are the same.
+//! The counter of a line's bit `64 w + p` is the nibble of that number in the line's 256 bytes. So
+//! a line is four times as long as a blocked one, its counters are above zero exactly where the
+//! blocked filter of the same keys has its bits, and the rates are the same.
 //!
-//! A counter that has reached 15 stays there: how much it stands for is not
-//! known any more, and taking one away could hide another key.
+//! A counter that has reached 15 stays there: how many keys it stands for is no longer known, and
+//! decrementing it could hide another key.
 //!
-//! There are no vector instructions here. A key's counters lie in up to four
-//! cache lines, and a large filter waits for those. Looking at all eight words
-//! without a branch made single look-ups only 1.1 to 1.4 times as fast, and
-//! touches lines that keys of few counters don't need. A gather would have the
-//! same misses, and is slow on processors that are guarded against its leaks.
+//! There are no vector instructions here. A key's counters are in up to four cache lines, and a
+//! large filter waits for those. Reading all eight words without a branch made single look-ups only
+//! 1.1 to 1.4 times as fast, and touches lines that keys with few counters don't need. A gather
+//! would have the same misses, and is slow on processors with mitigations against its leaks.
 
 mod shape;
 
@@ -29,17 +27,17 @@ use crate::raw::word::{SharedWord, Word};
 use shape::COUNTER_BITS;
 use std::sync::atomic::AtomicU64;
 
-/// Words of a line: a counter for each bit of a blocked filter's.
+/// Words of a line, which has a counter for each bit of a blocked filter's line.
 pub(crate) const COUNTER_WORDS: usize = LINE_WORDS * COUNTER_BITS;
-/// Counters of a word.
+/// Counters per word.
 const PER_WORD: u64 = 16;
 
 /// The lowest bit of each counter of a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
 
 impl CountingShape {
-    /// Calls `each` with the places of the key's counters, line by line: the
-    /// word, and the shift in it.
+    /// Calls `each` with the places of the key's counters, line by line: the word, and the shift in
+    /// it.
     #[inline(always)]
     fn for_each_counter(&self, hash: Hash, mut each: impl FnMut(usize, u64)) {
         for (line, lo) in self.bits().lines_of(hash) {
@@ -47,7 +45,7 @@ impl CountingShape {
         }
     }
 
-    /// Asks the memory for the key's counters.
+    /// Prefetches the key's counters.
     #[inline(always)]
     pub(crate) fn prefetch_all<T>(&self, words: &[T], hash: Hash) {
         for (line, _) in self.bits().lines_of(hash) {
@@ -55,7 +53,7 @@ impl CountingShape {
         }
     }
 
-    /// The least of the key's counters.
+    /// The smallest of the key's counters.
     #[inline]
     pub(crate) fn count<W: Word>(&self, words: &[W], hash: Hash) -> u64 {
         let mut least = 15;
@@ -65,8 +63,8 @@ impl CountingShape {
         least
     }
 
-    /// Takes one from each of the key's counters, if the key seems present;
-    /// whether it did, and whether it still does.
+    /// Decrements each of the key's counters, if the key seems present. Returns whether it did, and
+    /// whether it still does.
     pub(crate) fn remove<W: SharedWord>(&self, words: &[W], hash: Hash) -> (bool, bool) {
         if !self.contains(words, hash) {
             return (false, false);
@@ -89,7 +87,7 @@ fn for_each_in_line(line: usize, lo: u64, k: u32, mut each: impl FnMut(usize, u6
     }
 }
 
-/// Asks the memory for a line, which is four of its own.
+/// Prefetches a line, which is four cache lines.
 #[inline(always)]
 fn prefetch_line<T>(words: &[T], line: usize) {
     let first = words.as_ptr().wrapping_add(line * COUNTER_WORDS);
@@ -98,15 +96,15 @@ fn prefetch_line<T>(words: &[T], line: usize) {
     }
 }
 
-/// Marks the counters that are not 0.
+/// Marks the nonzero counters.
 #[inline(always)]
 const fn above_zero(word: u64) -> u64 {
     (word | word >> 1 | word >> 2 | word >> 3) & ONES
 }
 
-/// A bit for each counter, set if it is not 0.
+/// A bit for each counter, set if it is nonzero.
 fn bits(word: u64) -> u64 {
-    // Half of the gaps go with every step.
+    // Each step closes half of the gaps.
     let bits = above_zero(word);
     let bits = (bits | bits >> 3) & 0x0303_0303_0303_0303;
     let bits = (bits | bits >> 6) & 0x000F_000F_000F_000F;
@@ -114,7 +112,7 @@ fn bits(word: u64) -> u64 {
     (bits | bits >> 24) & 0xFFFF
 }
 
-/// The words of the blocked filter, one for four of counters.
+/// The words of the blocked filter, one for every four of counters.
 pub(crate) fn blocked_words<W: Word>(words: &[W]) -> impl Iterator<Item = u64> {
     let word = |(i, word): (u64, &W)| bits(word.get()) << (i * PER_WORD);
     words
@@ -124,25 +122,25 @@ pub(crate) fn blocked_words<W: Word>(words: &[W]) -> impl Iterator<Item = u64> {
         .map(move |four| (0..).zip(four).map(word).sum())
 }
 
-/// Marks the counters that are 15.
+/// Marks the counters at 15.
 #[inline(always)]
 const fn full(word: u64) -> u64 {
     word & word >> 1 & word >> 2 & word >> 3 & ONES
 }
 
-/// One more in each marked counter; full ones stay.
+/// Increments each marked counter; full ones stay.
 #[inline(always)]
 const fn add(word: u64, marks: u64) -> u64 {
     word + (marks & !full(word))
 }
 
-/// One less in each marked counter; full ones stay, and empty ones.
+/// Decrements each marked counter; full and empty ones stay.
 #[inline(always)]
 const fn subtract(word: u64, marks: u64) -> u64 {
     word - (marks & !full(word) & above_zero(word))
 }
 
-/// Combines the counters of two words, one by one.
+/// Combines the counters of two words one by one.
 fn zip_counters(a: u64, b: u64, combine: impl Fn(u64, u64) -> u64) -> u64 {
     (0..64).step_by(4).fold(0, |word, shift| {
         word | combine(a >> shift & 15, b >> shift & 15) << shift
@@ -189,7 +187,7 @@ impl Layout for CountingShape {
         })
     }
 
-    /// The first line alone: an absent key seldom needs another.
+    /// Only the first line: an absent key seldom needs another.
     #[inline]
     fn prefetch<T>(&self, words: &[T], hash: Hash) {
         for (line, _) in self.bits().lines_of(hash).take(1) {
@@ -245,13 +243,13 @@ impl BitLayout for CountingShape {
         }
     }
 
-    /// The sums: as if the keys of both had been added to one.
+    /// The sums, as if the keys of both had been added to one.
     fn unite(word: &AtomicU64, theirs: u64) {
         word.change(|ours| zip_counters(ours, theirs, |a, b| (a + b).min(15)));
     }
 
-    /// The smaller of the two, which is at least what the common keys add up
-    /// to, so these can go on being removed.
+    /// The smaller of the two. It is at least the sum over the common keys, so these can still be
+    /// removed.
     fn intersect(word: &AtomicU64, theirs: u64) {
         word.change(|ours| zip_counters(ours, theirs, u64::min));
     }

@@ -1,4 +1,4 @@
-//! The geometry of a counting filter: a blocked one's, with counters for bits.
+//! The geometry of a counting filter: a blocked one with counters for bits.
 
 use crate::error::Error;
 use crate::raw::blocked::BlockedShape;
@@ -11,8 +11,7 @@ pub(super) const COUNTER_BITS: usize = 4;
 pub struct CountingShape(BlockedShape);
 
 impl CountingShape {
-    /// A shape of exactly these numbers; `lines` is a multiple of
-    /// `lines_per_key`.
+    /// A shape with exactly these numbers; `lines` must be a multiple of `lines_per_key`.
     pub fn new(lines: u64, hashes_per_line: u32, lines_per_key: u32) -> Result<Self, Error> {
         BlockedShape::new(lines, hashes_per_line, lines_per_key).map(Self::of)
     }
@@ -22,7 +21,7 @@ impl CountingShape {
         Self(bits)
     }
 
-    /// The shape of the blocked filter that has a bit for each counter.
+    /// The shape of the blocked filter with a bit for each counter.
     #[inline]
     pub const fn bits(&self) -> BlockedShape {
         self.0
@@ -40,7 +39,7 @@ impl CountingShape {
         self.0.hashes_per_line()
     }
 
-    /// How many lines hold a key's counters: 1 to 4, the more the lower the rate.
+    /// How many lines hold a key's counters: 1 to 4. More lines give a lower rate.
     #[inline]
     pub const fn lines_per_key(&self) -> u32 {
         self.0.lines_per_key()

@@ -1,17 +1,16 @@
-//! The cuckoo filter: fingerprints in overlapping windows, so that keys can be
-//! removed, at little more than the size of a Bloom filter.
+//! The cuckoo filter: fingerprints in overlapping windows, so that keys can be removed, at little
+//! more than the size of a Bloom filter.
 //!
-//! The table is a row of slots of `width` bits. Any `window` neighbouring slots
-//! are a *place*, named by its first slot, and a key may lie in any slot of its
-//! two places. A slot holds the fingerprint and the position of the slot in the
-//! entry's place, so an entry names its place, and the other place follows: the
-//! two always add up, modulo the number of places, to a number that depends on
-//! the fingerprint alone. That mirror is its own inverse for any table size,
-//! where the usual exclusive-or needs a power of two.
+//! The table is a row of slots of `width` bits. Any `window` neighbouring slots are a *place*,
+//! named by its first slot, and a key may be in any slot of its two places. A slot holds the
+//! fingerprint and the position of the slot in the entry's place, so an entry identifies its place
+//! and so the other one: the two always add up, modulo the number of places, to a number that
+//! depends only on the fingerprint. That mirror is its own inverse for any table size, where the
+//! usual exclusive-or needs a power of two.
 //!
-//! Overlapping windows of 2 fill to 96 % where aligned buckets of 2 stop at
-//! 89 %, at no cost in errors: the position must match too, so it excludes as
-//! many false positives as its bits would have done in the fingerprint.
+//! Overlapping windows of 2 fill to 96 %, where aligned buckets of 2 stop at 89 %, without more
+//! errors: the position must also match, so it excludes as many false positives as its bits would
+//! have in the fingerprint.
 
 pub(crate) mod table;
 #[cfg(test)]
@@ -28,17 +27,17 @@ pub struct CuckooShape {
     // The rest follows from these three.
     /// Every slot with `window - 1` slots after it starts a place.
     places: u64,
-    /// Fingerprints are 1..=fingerprints; slot value 0 is an empty slot.
+    /// Fingerprints are 1..=fingerprints; slot value 0 means empty.
     fingerprints: u64,
-    /// A place seen as lanes of `width` bits in one word: all bits, each
-    /// lane's lowest bit, each lane's highest …
+    /// A place seen as lanes of `width` bits in one word: all bits, each lane's lowest bit, each
+    /// lane's highest …
     lanes: u64,
     ones: u64,
     tops: u64,
     /// … and what the position adds to the slot value in each lane.
     positions: u64,
-    /// Lanes per bit in 16-bit fixed point, because a division would take
-    /// longer than the rest of an insert.
+    /// Lanes per bit in 16-bit fixed point, because a division would take longer than the rest of
+    /// an insert.
     lanes_per_bit: u64,
 }
 
@@ -90,20 +89,18 @@ impl CuckooShape {
         self.width as u32
     }
 
-    /// How many copies of one key fit: the slots of its two places. Fewer if
-    /// they overlap, and other keys with the same fingerprint and places count
-    /// as copies.
+    /// How many copies of one key fit: the slots of its two places. Fewer if these overlap; other
+    /// keys with the same fingerprint and places count as copies.
     pub const fn max_copies(&self) -> u64 {
         2 * self.window
     }
 
-    /// The slots, a word more so that a place can always be read as two words,
-    /// in whole lines.
+    /// The slots, plus a word so that a place can always be read as two words, in whole lines.
     pub(crate) const fn body_len(&self) -> u64 {
         (self.slots * self.width + 64).div_ceil(512) * 64
     }
 
-    /// Every window and width that slots can have.
+    /// Every possible window and slot width.
     pub(crate) fn all_sorts() -> impl Iterator<Item = (u32, u32)> {
         (2..=4).flat_map(|window| (4..=32.min(64 / window)).map(move |width| (window, width)))
     }

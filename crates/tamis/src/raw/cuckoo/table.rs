@@ -1,4 +1,4 @@
-//! The table of a cuckoo filter, over plain slices of words.
+//! The table of a cuckoo filter, on plain slices of words.
 
 use super::CuckooShape;
 use crate::hash::{Hash, mix, reduce};
@@ -8,27 +8,25 @@ use crate::raw::isa;
 use crate::raw::layout::{Creatable, Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 
-/// Entries displaced before an insert is refused: enough to fill beyond 95 %,
-/// and over in about a millisecond.
+/// Entries displaced before an insert is refused: enough to fill beyond 95 %, and done in about a
+/// millisecond.
 const MAX_KICKS: usize = 4096;
 /// Keys that wait for memory together in the batch kernels.
 const CROWD: usize = 32;
-/// Keys that are added or taken back together; the fewer, the more often the
-/// crowd runs empty.
+/// Keys that are added together, or rolled back; the fewer, the more often the crowd runs empty.
 pub(crate) const BATCH: usize = 512;
 
-/// Why a key was not inserted. The table is exactly as before.
+/// Why a key wasn't inserted. The table is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// No room was found.
     Table,
-    /// All slots this key may use hold its own fingerprint: it was added as
-    /// often as it can be.
+    /// All slots that this key may use hold its own fingerprint: it was added as often as possible.
     Key { copies: u64 },
 }
 
-/// What a cuckoo filter keeps of a key, or finds in a taken slot: a fingerprint
-/// that lies in one of two places.
+/// What a cuckoo filter stores for a key, or finds in a taken slot: a fingerprint in one of two
+/// places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub(crate) fingerprint: u64,
@@ -37,37 +35,35 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// What is left of the key: 1 or more.
+    /// The stored part of the key: 1 or more.
     #[inline]
     pub const fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The first slot of each of its two places; of a taken slot, the place
-    /// that it lies in comes first.
+    /// The first slot of each of its two places; for a taken slot, the place it is in comes first.
     #[inline]
     pub const fn places(&self) -> [u64; 2] {
         [self.place, self.other]
     }
 }
 
-/// An entry on its way through the table.
+/// An entry looking for a slot.
 #[derive(Clone, Copy)]
 struct Homeless {
     entry: Entry,
-    /// Which of its places to take a slot from if all are taken, except the
-    /// slot that was taken just before.
+    /// Which of its places to take a slot from if all are taken, except the slot that was just
+    /// taken.
     place: u64,
     except: u64,
     random: u64,
 }
 
-/// Slots written, with what they held before.
+/// Slots written, with their previous values.
 type Log = Vec<(u64, u64)>;
 
 impl Homeless {
-    /// All that is random about a search comes from the entry, so that tables
-    /// are reproducible.
+    /// A search's randomness depends only on the entry, so that tables are reproducible.
     #[inline]
     fn new(entry: Entry) -> Self {
         Self {
@@ -80,8 +76,8 @@ impl Homeless {
 }
 
 impl CuckooShape {
-    /// What the filter keeps of a key, and where it may lie: in any of the
-    /// [`window`](Self::window) slots from the first of each place on.
+    /// The filter's entry for a key, and its possible slots: the [`window`](Self::window) slots
+    /// starting at the first of each place.
     ///
     /// ```
     /// use tamis::internals::raw::CuckooShape;
@@ -93,8 +89,8 @@ impl CuckooShape {
     /// ```
     #[inline]
     pub fn entry(&self, hash: Hash) -> Entry {
-        // The low half is mixed once more: of a hash made from consecutive
-        // numbers, the top bits of both halves together are not random enough.
+        // The low half is mixed once more: with hashes of consecutive numbers, the top bits of both
+        // halves together aren't random enough.
         let place = reduce(hash.hi, self.places);
         let fingerprint = 1 + reduce(mix(hash.lo), self.fingerprints);
         Entry {
@@ -104,8 +100,8 @@ impl CuckooShape {
         }
     }
 
-    /// Mixed twice: fingerprints are small numbers, and one round leaves their
-    /// mirrors evenly spaced, so that a search would walk in circles.
+    /// Mixed twice: fingerprints are small numbers, and one round leaves their mirrors evenly
+    /// spaced, so that a search would go in circles.
     #[inline]
     pub(crate) fn other(&self, place: u64, fingerprint: u64) -> u64 {
         let sum = reduce(mix(mix(fingerprint)), self.places);
@@ -116,8 +112,8 @@ impl CuckooShape {
         }
     }
 
-    /// The entry in a taken slot. In a damaged table it may be wrong, but its
-    /// places are in the table.
+    /// The entry in a taken slot. In a damaged table it may be wrong, but its places are within the
+    /// table.
     #[inline]
     pub(crate) fn resident(&self, slot: u64, value: u64) -> Entry {
         let position = (1..self.window)
@@ -137,8 +133,7 @@ impl CuckooShape {
         (slot * self.width / 64) as usize
     }
 
-    /// The two words that hold the slot and the rest of its place, and where in
-    /// them it starts.
+    /// The two words that hold the slot and the rest of its place, and the slot's offset in them.
     #[inline]
     fn pair<W: Word>(&self, words: &[W], slot: u64) -> (u128, u64) {
         let i = self.word_of(slot);
@@ -168,7 +163,7 @@ impl CuckooShape {
         words[i + 1] = ((pair >> 64) as u64).to_le();
     }
 
-    /// Sets a slot of `place` to the fingerprint.
+    /// Writes the fingerprint to a slot of `place`.
     #[inline]
     pub(crate) fn write(&self, words: &mut [u64], slot: u64, place: u64, fingerprint: u64) {
         self.set(
@@ -178,8 +173,7 @@ impl CuckooShape {
         );
     }
 
-    /// Marks the lanes that are zero, by their top bit. No lane carries into
-    /// the next.
+    /// Marks the lanes that are zero, by their top bit. No lane carries into the next.
     #[inline]
     fn zero_lanes(&self, x: u64) -> u64 {
         let low = self.lanes & !self.tops;
@@ -210,7 +204,7 @@ impl CuckooShape {
         self.matches(words, place, fingerprint) | self.matches(words, other, fingerprint) != 0
     }
 
-    /// How many copies of the entry there are.
+    /// The number of copies of the entry.
     #[inline]
     pub(crate) fn copies<W: Word>(&self, words: &[W], entry: Entry) -> u64 {
         let here = self.matches(words, entry.place, entry.fingerprint);
@@ -222,7 +216,7 @@ impl CuckooShape {
         u64::from(here.count_ones() + there.count_ones())
     }
 
-    /// What lies in a slot of the body that `words` are, if it is taken.
+    /// The entry in a slot of the body `words`, if it is taken.
     ///
     /// ```
     /// use tamis::{AnyFilter, Hasher, Plan};
@@ -238,7 +232,7 @@ impl CuckooShape {
     /// ```
     ///
     /// # Panics
-    /// If there is no such slot, or the words are fewer than the shape's.
+    /// If the slot doesn't exist, or there are fewer words than the shape needs.
     #[inline]
     pub fn entry_in<W: Word>(&self, words: &[W], slot: u64) -> Option<Entry> {
         assert!(slot < self.slots, "slot {slot} of {}", self.slots);
@@ -259,9 +253,9 @@ impl CuckooShape {
         isa::prefetch(&words[self.word_of(entry.other)]);
     }
 
-    /// Puts the entry into a free slot, if its places have one, and says which.
-    /// The place with more free slots is taken, so that places fill up late; as
-    /// numbers the marks compare nearly like that.
+    /// Puts the entry into a free slot, if its places have one, and returns the slot. Prefers the
+    /// place with more free slots, so that places fill up late; comparing the marks as numbers
+    /// approximates that.
     #[inline]
     fn settle(&self, words: &mut [u64], entry: Entry) -> Option<u64> {
         let here = self.zero_lanes(self.lanes_at(words, entry.place));
@@ -276,9 +270,8 @@ impl CuckooShape {
         Some(slot)
     }
 
-    /// Settles the entry in a taken slot whose resident can move to a free one,
-    /// if there is such a slot. All residents are looked up before the first is
-    /// asked, so this waits for memory once.
+    /// Puts the entry into a taken slot whose resident can move to a free one, if there is such a
+    /// slot. Prefetches for all residents first, so this waits for memory only once.
     #[inline]
     fn squeeze(&self, words: &mut [u64], entry: Entry) -> bool {
         let mut residents = [(0, 0, Entry::default()); 8];
@@ -298,7 +291,7 @@ impl CuckooShape {
         false
     }
 
-    /// Settles a homeless entry in a taken slot, and the resident is homeless.
+    /// Puts a homeless entry into a taken slot, and makes the resident homeless.
     #[inline]
     fn displace(&self, words: &mut [u64], homeless: &mut Homeless, log: &mut Log) {
         let Homeless {
@@ -317,8 +310,8 @@ impl CuckooShape {
         log.push((slot, value));
         self.write(words, slot, place, entry.fingerprint);
         let entry = self.resident(slot, value);
-        // Its place here is in cache, the other is not: mostly stay, unless
-        // that is the place just searched.
+        // This place is in the cache, the other one isn't. So mostly stay, unless it was just
+        // searched.
         let stay = entry.place != place && random & 3 != 0;
         *homeless = Homeless {
             entry,
@@ -334,7 +327,7 @@ impl CuckooShape {
         }
     }
 
-    /// Adds an entry, or leaves everything as it was.
+    /// Adds an entry, or changes nothing.
     #[inline]
     pub(crate) fn insert(&self, words: &mut [u64], entry: Entry) -> Result<(), Full> {
         match self.settle(words, entry) {
@@ -343,8 +336,7 @@ impl CuckooShape {
         }
     }
 
-    /// Inserts an entry whose places are full: a random walk from one displaced
-    /// entry to the next.
+    /// Inserts an entry whose places are full: a random walk from one displaced entry to the next.
     #[cold]
     fn search(&self, words: &mut [u64], entry: Entry) -> Result<(), Full> {
         let copies = self.copies(words, entry);
@@ -363,9 +355,9 @@ impl CuckooShape {
         Ok(())
     }
 
-    /// Adds at most [`BATCH`] entries, those before the first that is refused;
-    /// how many, and why no more. They may lie in other slots than after one
-    /// `insert` each, but every answer is the same.
+    /// Adds at most [`BATCH`] entries up to the first that is refused. Returns how many, and why no
+    /// more. Entries may end up in other slots than with repeated `insert`s, but every answer is
+    /// the same.
     pub(crate) fn insert_many(
         &self,
         words: &mut [u64],
@@ -382,9 +374,8 @@ impl CuckooShape {
         (entries.len(), Ok(()))
     }
 
-    /// Inserts a batch with many entries homeless at a time, so that all of
-    /// them wait for memory together. False, with the table as before, if that
-    /// comes to no end.
+    /// Inserts a batch with many entries homeless at a time, so that they wait for memory together.
+    /// If that doesn't finish, restores the table and returns false.
     fn insert_together(&self, words: &mut [u64], entries: &[Entry]) -> bool {
         let mut arrivals = entries.iter().map(|entry| Homeless::new(*entry));
         let mut crowd: [Option<Homeless>; CROWD] = std::array::from_fn(|_| arrivals.next());
@@ -415,8 +406,7 @@ impl CuckooShape {
         false
     }
 
-    /// Which of at most [`BATCH`] entries are neither in the table nor earlier
-    /// in the batch.
+    /// Which of at most [`BATCH`] entries are neither in the table nor earlier in the batch.
     pub(crate) fn are_new(&self, words: &[u64], entries: &[Entry], new: &mut [bool]) {
         for (entries, new) in entries.chunks(CROWD).zip(new.chunks_mut(CROWD)) {
             for entry in entries {
@@ -426,7 +416,7 @@ impl CuckooShape {
                 *new = !self.holds(words, *entry);
             }
         }
-        // A hash table of the batch: indices from 1, searched in line.
+        // A hash table of the batch: indices from 1, with linear probing.
         let mut earlier = [0u16; 2 * BATCH];
         let named = |entry: &Entry| (entry.fingerprint, entry.place.min(entry.other));
         for (i, new) in new.iter_mut().enumerate().filter(|(_, new)| **new) {
@@ -441,7 +431,7 @@ impl CuckooShape {
         }
     }
 
-    /// Takes out a copy of the entry; false if there is none.
+    /// Removes a copy of the entry; false if there is none.
     pub(crate) fn remove(&self, words: &mut [u64], entry: Entry) -> bool {
         let slot_in = |place| self.first(place, self.matches(words, place, entry.fingerprint));
         let Some(slot) = slot_in(entry.place).or_else(|| slot_in(entry.other)) else {
@@ -464,7 +454,7 @@ impl CuckooShape {
         }
     }
 
-    /// Takes out the copies that `theirs` does not have; how many.
+    /// Removes the copies that `theirs` doesn't have, and returns how many.
     pub(crate) fn keep_common<W: Word>(&self, words: &mut [u64], theirs: &[W]) -> u64 {
         let mut gone = 0;
         for slot in 0..self.slots {
@@ -536,7 +526,7 @@ impl Layout for CuckooShape {
         }
     }
 
-    /// Exact: the number of entries.
+    /// Exact, not estimated.
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
         self.entries(words).count() as f64
     }

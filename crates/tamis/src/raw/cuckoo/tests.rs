@@ -1,5 +1,4 @@
-//! The table from inside. Random sequences against an exact multiset are in
-//! tests/churn.rs.
+//! Tests of the table's internals. tests/churn.rs has random sequences against an exact multiset.
 
 use super::table::Entry;
 use super::*;
@@ -31,7 +30,7 @@ fn is_blank(table: &Cuckoo) -> bool {
     table.words().iter().all(|word| word.get() == 0)
 }
 
-/// Inserts a key that must be refused, and the table must not change.
+/// Inserts a key that must be refused without changing the table.
 fn refuse(table: &mut Cuckoo, key: u64) -> Error {
     let before = table.to_bytes();
     let error = table.insert(hash(key)).unwrap_err();
@@ -113,7 +112,7 @@ fn fills_to_95_percent_and_a_refused_insert_changes_nothing() {
 #[cfg_attr(miri, ignore = "safe code, and much of it")]
 fn kicks_that_go_in_circles_end() {
     for (window, width) in CuckooShape::all_sorts() {
-        // One place, or two that overlap: everybody displaces everybody.
+        // One place, or two that overlap: every entry displaces every other.
         for slots in [u64::from(window), u64::from(window) + 1] {
             let mut table = of_shape(shape(slots, window, width));
             let fits = |key: &u64| table.keys().get() < slots && table.insert(hash(*key)).is_ok();
@@ -137,7 +136,7 @@ fn a_repeated_key_is_kept_as_often_as_documented() {
         let key = hash(7777);
         let shape = *table.shape();
         let Entry { place, other, .. } = shape.entry(key);
-        // Fewer than the slots of two places, if they overlap.
+        // Fewer than the slots of two places if they overlap.
         let most = shape.window + shape.window.min(place.abs_diff(other));
         assert!(most <= shape.max_copies());
         let before = table.count(key);
@@ -145,7 +144,7 @@ fn a_repeated_key_is_kept_as_often_as_documented() {
         let error = refuse(&mut table, 7777);
         assert!(matches!(error, Error::TooManyCopies { copies } if copies == most));
         assert_eq!(table.count(key), most);
-        // In a batch, too, whatever comes with it.
+        // Also in a batch, whatever else is in it.
         let batch: Vec<Hash> = (0..64)
             .map(|i| if i < 50 { hash(5000 + i) } else { key })
             .collect();
@@ -160,7 +159,7 @@ fn a_repeated_key_is_kept_as_often_as_documented() {
 
 #[test]
 fn batches_answer_like_single_keys() {
-    // Every key twice, now in the same batch, now in another.
+    // Every key twice, sometimes in the same batch, sometimes in another.
     let count = usual_or(40_000, 1_000);
     let hashes: Vec<Hash> = (0..count).map(|i| hash(i / 1000 * 500 + i % 500)).collect();
     let (mut many, mut one) = (planned(count * 9 / 8, 0.01), planned(count * 9 / 8, 0.01));
@@ -221,7 +220,7 @@ fn planned_tables_take_their_keys_and_keep_the_rate() {
         assert!(expected <= p);
         let error = 4.0 * (expected / ASKED as f64).sqrt() + 0.05 * expected;
         assert!(rate <= expected + error, "{n} {p}: {rate} {expected}");
-        // Of few keys, one that has only one place makes a difference.
+        // With few keys, one key with only one place makes a difference.
         assert!(
             n < 1000 || rate >= expected - error,
             "{n} {p}: {rate} {expected}"
@@ -299,6 +298,6 @@ fn writers_cannot_share_a_file() {
         error.contains("cuckoo filters can't be shared by writers"),
         "{error}"
     );
-    // And the attempt left no trace.
+    // The attempt left no trace.
     assert!(Cuckoo::load(&path).is_ok());
 }

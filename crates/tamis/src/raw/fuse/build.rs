@@ -10,21 +10,20 @@ use crate::raw::sorted::for_each_with;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Seeds to try. Fewer than half fail, so that distinct uniform hashes practically never fail all.
+/// Seeds to try. Fewer than half fail, so distinct uniform hashes practically never fail all.
 const ATTEMPTS: u64 = 100;
 
-/// Builds from hashes that come shard by shard in ascending order of the
-/// shards, in pieces. It holds the table and the hashes of shards that are not
-/// yet whole, but never all. The pieces may be cut anywhere, and within a shard
-/// hashes may come in any order; the table is the same. It is fastest when
-/// their order is nearly ascending.
+/// Builds from hashes that come shard by shard in ascending order of the shards, in pieces. Holds
+/// the table and the hashes of incomplete shards, but never all hashes. Pieces may end anywhere,
+/// and within a shard hashes may come in any order; the table is the same. Fastest if their order
+/// is nearly ascending.
 pub(crate) struct Builder<'a> {
     shape: FuseShape,
     threads: usize,
-    /// Hashes of the shard that the next piece may continue.
+    /// Hashes of a shard that the next piece may continue.
     pending: Vec<Hash>,
     words: Vec<u64>,
-    /// Counts the keys that are done.
+    /// Counts finished keys.
     done: &'a AtomicU64,
 }
 
@@ -46,15 +45,15 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Takes the next hashes, without duplicates: their shards ascend, and
-    /// follow those that came before.
+    /// Takes the next hashes, without duplicates, in ascending order of shards that continues the
+    /// earlier ones.
     pub(crate) fn feed(&mut self, sorted: &[Hash]) -> Result<(), Failed> {
         let Some(&last) = sorted.last() else {
             return Ok(());
         };
         let shape = self.shape;
         let mut rest = sorted;
-        // The shard of the first hashes, and what is there of it already.
+        // The shard of the first hashes, and the part of it that came earlier.
         let mut begun = std::mem::take(&mut self.pending);
         let mut shards = Vec::new();
         if let Some(&first) = begun.first() {
@@ -91,7 +90,8 @@ impl<'a> Builder<'a> {
         Ok((self.shape, self.words))
     }
 
-    /// Fills these shards, which ascend, from all their hashes, without duplicates and in any order.
+    /// Fills these shards, in ascending order, from all their hashes, without duplicates and in any
+    /// order.
     pub(crate) fn fill_shards<'h>(
         &mut self,
         shards: impl ExactSizeIterator<Item = (usize, Vec<&'h [Hash]>)> + Send,
@@ -101,7 +101,7 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let threads = self.threads.min(shards.len());
-        // A shard without keys keeps seed and slots of zero: nobody asks it.
+        // A shard without keys keeps zeros as seed and slots: no query reads it.
         let mut places = self.words.chunks_mut(shape.sizes.shard as usize / 8);
         let mut next = 0;
         let tasks = shards.filter_map(|(shard, hashes)| {
@@ -134,11 +134,11 @@ const NO_PANIC: &str = "no panic while locked";
 /// Why a shard has no solution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// A hash is there twice.
+    /// A hash occurs twice.
     Duplicates,
-    /// No seed solved it: these are not the hashes of a good hash function.
+    /// No seed worked: these aren't the hashes of a good hash function.
     Unsolvable,
-    /// The system has no memory for a table of so many bytes.
+    /// The system has no memory for a table of this many bytes.
     NoMemory(u64),
 }
 
@@ -151,15 +151,15 @@ impl From<Failed> for Error {
     }
 }
 
-/// The slots of a key, packed so that many keys' exclusive or takes no more
-/// room than one.
+/// The slots of a key, packed so that the exclusive or of many keys takes no more room than one.
 #[derive(Clone, Copy)]
 pub(super) struct Packed(u64);
 
 impl Packed {
-    /// Bits of how far the far slot is from the near one, at least; 23.
+    /// The minimum bits for the distance from the near slot to the far one: 23.
     pub(super) const FAR: u32 = 64 - MAX_BUILT_BLOCKS.ilog2() - 3 * BLOCK.ilog2();
-    /// Bits below the near slot's number: those, and in which the other slots differ from these.
+    /// Bits below the near slot's number: the distance, and how each block's second slot differs
+    /// from its first.
     const BELOW: u32 = Self::FAR + 2 * BLOCK.ilog2();
 
     #[inline(always)]
@@ -178,12 +178,12 @@ impl Packed {
     }
 }
 
-/// A slot of the table while it is solved: how many unpeeled keys have it, and the exclusive or of their fingerprints
-/// and of their slots. When one is peeled by this slot, its own stay here; and on the way back the slot's value takes
-/// the place of the fingerprint.
+/// A slot of the table while it is solved: how many unpeeled keys use it, and the exclusive or of their fingerprints
+/// and of their slots. When a key is peeled by this slot, its own fingerprint and slots stay here; later the slot's
+/// value takes the place of the fingerprint.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// The number of keys in the high half, the fingerprints in the low one.
+    /// The number of keys in the high half, the fingerprints in the low half.
     keys: u64,
     packed: u64,
 }
@@ -209,12 +209,13 @@ impl Slot {
     }
 }
 
-/// The search for an order in which every key, when those before it are gone, has a slot to itself.
+/// The search for an order in which every key has a slot to itself once the keys before it are
+/// removed.
 #[derive(Default)]
 struct Peeling {
-    /// Between searches, all zero.
+    /// All zero between searches.
     table: Vec<Slot>,
-    /// The slots that came to have one key. As far as it is worked off: the own slot of each peeled key.
+    /// Slots that came to have one key. The processed part is reused for the slot of each peeled key.
     queue: Vec<u32>,
 }
 
@@ -225,7 +226,7 @@ impl Peeling {
         hashes: &[&[Hash]],
         words: &mut [u64],
     ) -> Result<u64, Failed> {
-        // Once: all shards have one shape.
+        // Only once, because all shards have the same shape.
         if self.table.is_empty() {
             let slots = shape.shard_slots() as usize;
             let bytes = slots * (size_of::<Slot>() + size_of::<u32>());
@@ -254,9 +255,9 @@ impl Peeling {
         Ok(seed)
     }
 
-    /// After peeling has failed: whether that was because of equal hashes.
+    /// After peeling has failed: whether equal hashes caused it.
     fn has_duplicates(&self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
-        // A peeled key has left its own slot empty; one that is stuck has no empty slot.
+        // A peeled key has emptied its own slot; a stuck key has no empty slot.
         let stuck = |hash: &&Hash| {
             let (_, first) = shape.shard_and_first(**hash);
             let slots = shape.slots_of(**hash, first, seed).numbers();
@@ -271,8 +272,8 @@ impl Peeling {
     }
 
     fn peel(&mut self, shape: &FuseShape, hashes: &[&[Hash]], seed: u64) -> bool {
-        /// The queue is refilled for this many slots at once: long enough for the processor to work on many of its
-        /// entries side by side, short enough for all they touch to stay in the cache.
+        /// The queue is refilled for this many slots at once: enough that the processor works on many of its
+        /// entries in parallel, few enough that all the memory they touch stays in the cache.
         const STRETCH: usize = 16384;
         let (table, queue) = (&mut self.table[..], &mut self.queue[..]);
         let ahead = two_windows(shape);
@@ -290,7 +291,8 @@ impl Peeling {
         let (mut next, mut end, mut peeled) = (0, 0, 0);
         for start in (0..table.len()).step_by(STRETCH) {
             for (at, slot) in table.iter().enumerate().skip(start).take(STRETCH) {
-                // No branch, as nobody could predict it: write always, keep if it is one.
+                // No branch, because it would be unpredictable: always write, and keep it if the
+                // count is one.
                 queue[end] = at as u32;
                 end += usize::from(slot.count() == 1);
             }
@@ -300,7 +302,7 @@ impl Peeling {
                 fetch(table, u64::from(own) + ahead);
                 let slot = table[own as usize];
                 if slot.count() != 1 {
-                    continue; // its key went by another slot
+                    continue; // another slot already peeled its key
                 }
                 let Slot { keys, packed } = slot;
                 let fingerprint = keys - Slot::ONE;
@@ -326,7 +328,7 @@ fn count(pieces: &[&[Hash]]) -> usize {
     pieces.iter().map(|piece| piece.len()).sum()
 }
 
-/// How far ahead slots are fetched: those of the blocks worked on, and of their windows, are in the cache.
+/// How far ahead to prefetch slots: those of the current blocks and their windows are in the cache.
 fn two_windows(shape: &FuseShape) -> u64 {
     2 * u64::from(shape.window()) * BLOCK
 }
@@ -336,10 +338,10 @@ fn fetch(table: &[Slot], at: u64) {
     isa::prefetch(table.as_ptr().wrapping_add(at as usize));
 }
 
-/// Gives the slots their values, and leaves the table empty behind.
+/// Gives the slots their values, and clears the table.
 ///
-/// On the way back, a key's other slots are those of keys peeled after it, which have their values, or nobody's,
-/// and zero: its own makes their exclusive or right.
+/// In reverse order, a key's other slots either have their final values or are unused and zero, so its own slot
+/// can complete the exclusive or.
 fn assign<const BYTES: bool>(
     table: &mut [Slot],
     peeled: &[u32],
@@ -354,7 +356,7 @@ fn assign<const BYTES: bool>(
     for &own in peeled.iter().rev() {
         fetch(table, u64::from(own).wrapping_sub(ahead));
         let Slot { keys, packed } = std::mem::take(&mut table[own as usize]);
-        // The own slot, which is zero, is among them.
+        // This includes the key's own slot, which is still zero.
         let slots = Packed(packed).slots();
         let value = slots.iter().fold(keys, |x, &slot| x ^ values.get(slot));
         values.set(own.into(), value);
@@ -364,14 +366,14 @@ fn assign<const BYTES: bool>(
     }
 }
 
-/// The slots of a shard as they are packed in the filter: as bytes, or as bits of words.
+/// The slots of a shard as packed in the filter: as bytes, or as bits of words.
 struct Values<'a, const BYTES: bool> {
     words: &'a mut [u64],
     width: u32,
 }
 
 impl<const BYTES: bool> Values<'_, BYTES> {
-    /// The bits of a slot, and others above them.
+    /// The bits of a slot, with unrelated bits above.
     #[inline(always)]
     fn get(&mut self, slot: u64) -> u64 {
         if BYTES {
@@ -384,7 +386,7 @@ impl<const BYTES: bool> Values<'_, BYTES> {
         }
     }
 
-    /// Fills a slot that is zero.
+    /// Sets a slot that is zero.
     #[inline(always)]
     fn set(&mut self, slot: u64, value: u64) {
         if BYTES {
@@ -407,7 +409,7 @@ impl<const BYTES: bool> Values<'_, BYTES> {
         }
     }
 
-    /// Where a slot begins: a word, and a bit of it.
+    /// The position of a slot: a word, and a bit in it.
     #[inline(always)]
     fn bit(&self, slot: u64) -> (usize, u32) {
         let bit = slot * u64::from(self.width);

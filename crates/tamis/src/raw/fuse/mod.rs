@@ -1,16 +1,16 @@
 //! Fuse: a finished set in about 1.09 times `width` bits a key, false-positive rate `2^-width`.
 //!
 //! A table of `width`-bit slots is filled so that, for every key of the set, the xor of its four slots is the key's
-//! fingerprint. This is a binary fuse filter: a key's slots lie near each other in the table, which lets so full a table
-//! be solved by peeling (again and again take away a key that is alone in some slot).
-//! Here they are two pairs, each in a block of 64 slots: two cache misses a key instead of four. The far pair is
-//! anywhere in a window that begins a window's length behind the near one. Such a sliding window fills tables as well
-//! as the fixed segments of other fuse filters, small ones better, and a key's pairs cost two multiplications.
+//! fingerprint. This is a binary fuse filter: a key's slots are near each other in the table, so even a very full table
+//! can be solved by peeling (repeatedly removing a key that is alone in some slot). Here they are two pairs, each in a
+//! block of 64 slots: two cache misses per key instead of four. The far pair is anywhere in a window that starts one
+//! window length after the near one. Such a sliding window fills tables as well as the fixed segments of other fuse
+//! filters, small ones better, and finding a key's pairs costs two multiplications.
 //!
-//! Large sets are cut by the top bits of the hash into shards of 1.5 to 3 million keys. All have one shape, each has
-//! its own seed, and each is built without the others: that is the parallelism, and the bound on memory.
-//! The bytes depend on the set alone: peeling looks at the slots only, never at the order of the keys. They are
-//! grouped by place all the same, so that peeling walks through memory instead of jumping about.
+//! Large sets are split by the top bits of the hash into shards of 1.5 to 3 million keys. All have the same shape,
+//! each has a separate seed, and each is built independently, which allows parallelism and bounds memory. The bytes
+//! depend only on the set: peeling looks at the slots, never at the order of the keys. Keys are still grouped by
+//! place, so that peeling accesses memory nearly in order.
 
 mod build;
 mod shape;
@@ -29,7 +29,7 @@ use crate::raw::word::Word;
 use shape::{KeySlots, SEED_BYTES};
 use std::marker::PhantomData;
 
-/// Kept out of callers, which it would make large.
+/// Not inlined, because it would enlarge callers.
 #[inline(never)]
 fn contains_by_call<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool {
     Slots::new(shape, words).is_some_and(|slots| {
@@ -38,19 +38,18 @@ fn contains_by_call<W: Word>(shape: &FuseShape, words: &[W], hash: Hash) -> bool
     })
 }
 
-/// A body with slots, as long as its shape says: to read without looking at its
-/// end again.
+/// A body with slots, as long as its shape says, so that reads needn't check bounds.
 #[derive(Clone, Copy)]
 struct Slots<'a> {
     shape: &'a FuseShape,
-    /// `shape.sizes.body` bytes, which nobody writes: the filter is finished, and
-    /// no finished filter is ever opened for writing in place.
+    /// `shape.sizes.body` bytes, which nobody writes: the filter is finished, and no finished
+    /// filter is ever opened for writing in place.
     body: *const u8,
     lives: PhantomData<&'a [u8]>,
 }
 
-/// The bytes to read for a key, and what to compare them with. The default is
-/// a probe of any slots.
+/// The bytes to read for a key, and the value to compare with. The default is a probe valid for any
+/// slots.
 #[derive(Clone, Copy, Default)]
 struct Probe {
     /// The byte of the body where the shard begins.
@@ -60,7 +59,7 @@ struct Probe {
 }
 
 impl<'a> Slots<'a> {
-    /// None for the filter of the empty set.
+    /// `None` for the filter of the empty set.
     #[inline(always)]
     fn new<W: Word>(shape: &'a FuseShape, words: &'a [W]) -> Option<Self> {
         let len = 8 * words.len() as u64;
@@ -118,7 +117,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    /// Whether the slots of a probe say yes. Slots that are bytes need no shifts.
+    /// Whether the slots of a probe match. Slots that are bytes need no shifts.
     ///
     /// # Safety
     /// The probe is the default, or came from [`probe`](Self::probe) of slots of
@@ -175,7 +174,7 @@ struct ContainsHashes<'a, const BYTES: bool, H> {
 impl<const BYTES: bool, H: Copy + Into<Hash>> Batch for ContainsHashes<'_, BYTES, H> {
     #[inline(always)]
     fn run(self, _: Isa) {
-        /// Blocks are fetched this many keys before they are read.
+        /// How many keys ahead blocks are fetched.
         const AHEAD: usize = 32;
         let Self { slots, keys, out } = self;
         let fetch = |key: H| {
@@ -255,7 +254,7 @@ impl Layout for FuseShape {
         self.contains_hashes(words, hashes, out);
     }
 
-    /// In one go: every end of a block would wait for the memory.
+    /// All keys in one pass: at every block's end it would wait for memory.
     fn contains_hashes<W: Word, H: Copy + Into<Hash>>(
         &self,
         words: &[W],
@@ -269,7 +268,7 @@ impl Layout for FuseShape {
         }
     }
 
-    /// Nine of ten slots serve a key.
+    /// Nine of ten slots hold a key.
     fn keys_now<W: Word>(&self, _: &[W]) -> f64 {
         (self.shard_slots() << self.shard_bits()) as f64 * 0.9
     }

@@ -1,22 +1,22 @@
-//! Shards, blocks and windows: where a key's slots are.
+//! Shards, blocks and windows: the places of a key's slots.
 
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 
-/// A shard has at least about this many keys, and at most twice as many, unless it is the only one.
+/// A shard has about this many keys at least, and twice as many at most, unless it is the only one.
 const SHARD_KEYS: u64 = 1_500_000;
 /// Slots of a block. A block is `width` words, and with 8-bit slots a cache line.
 pub(super) const BLOCK: u64 = 64;
 /// Slots of a key.
 pub(super) const ARITY: usize = 4;
-/// Bytes before the slots of a shard: its seed, and as many as keep slots of eight bits on whole lines.
+/// Bytes before the slots of a shard: its seed, padded so that 8-bit slots are on whole lines.
 pub(super) const SEED_BYTES: u64 = 64;
-/// Bits of a slot at most.
+/// The most bits of a slot.
 const MAX_WIDTH: u32 = 32;
 
-/// Blocks of a shard at most: a slot's number in a shard has 32 bits.
+/// The most blocks of a shard: a slot's number in a shard has 32 bits.
 pub(super) const MAX_BLOCKS: u32 = 1 << 26;
-/// And as building numbers them.
+/// The most blocks that building can number.
 pub(super) const MAX_BUILT_BLOCKS: u64 = 1 << 23;
 
 /// Width, blocks and window of a [`Fuse`](crate::Fuse) filter.
@@ -27,32 +27,31 @@ pub struct FuseShape {
     shard_bits: u32,
     /// Blocks of a shard; 0 in the filter of the empty set, which has no body.
     blocks: u32,
-    /// The far block is one of this many, and at least this far from the near one.
+    /// The number of candidates for the far block, and its minimum distance from the near one.
     window: u32,
-    /// What follows from these numbers, so that asking for one key need not
-    /// work it out again.
+    /// Derived numbers, so that single look-ups needn't compute them.
     pub(super) sizes: Sizes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sizes {
     shards: u64,
-    /// How many slots may be a key's first: those of the blocks that may be its near one.
+    /// The number of candidates for a key's first slot: the slots of all possible near blocks.
     near: u64,
     /// Slots of the window.
     window: u64,
-    /// Bytes of a shard: a line that begins with its seed, and the slots.
+    /// Bytes of a shard: a line that starts with its seed, and the slots.
     pub(super) shard: u64,
-    /// Bytes of all.
+    /// Bytes of the body.
     pub(super) body: u64,
-    /// And words, if there are slots and they are bytes; else no length. So one
-    /// comparison finds the common case.
+    /// The body's length in words if there are slots and they are bytes; otherwise no possible
+    /// length. So one comparison detects the common case.
     pub(super) words_of_bytes: u64,
 }
 
 impl FuseShape {
-    /// A shape of exactly these numbers: `2^shard_bits` shards of `blocks` blocks of 64 slots; of the empty set, the
-    /// last three are 0. With any other a look-up could leave the body.
+    /// A shape with exactly these numbers: `2^shard_bits` shards of `blocks` blocks of 64 slots; for the empty set,
+    /// the last three are 0. Rejects any shape with which a look-up could leave the body.
     pub fn new(width: u32, shard_bits: u32, blocks: u32, window: u32) -> Result<Self, Error> {
         let refuse = |what, expected, got: u32| Err(Error::parameter(what, expected, got));
         if !(1..=MAX_WIDTH).contains(&width) {
@@ -74,7 +73,8 @@ impl FuseShape {
             _ => {}
         }
         let shard = SEED_BYTES + u64::from(blocks) * 8 * u64::from(width);
-        // At least a word more, since eight bytes are read wherever a slot begins; whole lines.
+        // At least one more word, because look-ups read eight bytes wherever a slot starts; rounded
+        // up to whole lines.
         let body = match blocks {
             0 => 0,
             _ => ((shard << shard_bits) + 8).next_multiple_of(64),
@@ -99,8 +99,7 @@ impl FuseShape {
         })
     }
 
-    /// The shape for `keys` distinct keys, of which the fullest shard has
-    /// `fullest`.
+    /// The shape for `keys` distinct keys, of which the fullest shard has `fullest`.
     pub(crate) fn for_keys(keys: u64, fullest: u64, width: u32) -> Result<Self, Error> {
         let too_many = || Error::parameter("keys", "no more than a fuse filter can number", keys);
         if keys == 0 {
@@ -119,12 +118,12 @@ impl FuseShape {
         .map_err(|_| too_many())
     }
 
-    /// About the shape that a build for this many keys ends with: how many keys
-    /// the fullest shard has is only known then.
+    /// The approximate shape that building with this many keys gives; the exact one depends on the
+    /// fullest shard.
     pub(crate) fn expected(keys: u64, width: u32) -> Result<Self, Error> {
         let bits = Self::shard_bits_for(keys);
         let mean = keys >> bits;
-        // The fullest of some tens is about two standard deviations above.
+        // The fullest of several dozen is about two standard deviations above the mean.
         let fullest = if bits == 0 {
             keys
         } else {
@@ -133,7 +132,7 @@ impl FuseShape {
         Self::for_keys(keys, fullest, width)
     }
 
-    /// How many bits of the hash choose the shard, of this many distinct keys.
+    /// How many bits of the hash choose the shard, for this many distinct keys.
     pub(crate) fn shard_bits_for(keys: u64) -> u32 {
         (keys / SHARD_KEYS).checked_ilog2().unwrap_or(0)
     }
@@ -143,17 +142,17 @@ impl FuseShape {
         self.width
     }
 
-    /// There are two to the power of this many shards.
+    /// There are 2 to the power of this many shards.
     pub const fn shard_bits(&self) -> u32 {
         self.shard_bits
     }
 
-    /// Blocks of 64 slots of a shard; 0 in the filter of the empty set.
+    /// Blocks of 64 slots per shard; 0 in the filter of the empty set.
     pub const fn blocks(&self) -> u32 {
         self.blocks
     }
 
-    /// How many blocks the far block of a key is chosen from.
+    /// The number of candidates for a key's far block.
     pub const fn window(&self) -> u32 {
         self.window
     }
@@ -172,26 +171,26 @@ impl FuseShape {
         self.shard_and_first(hash).0
     }
 
-    /// A hash's shard, and its first slot there. They come from hi alone, so the order of hashes is theirs.
+    /// A hash's shard, and its first slot there. Both come from hi alone, so they ascend with the hashes.
     #[inline(always)]
     pub(super) fn shard_and_first(&self, hash: Hash) -> (u64, u64) {
         let product = u128::from(hash.hi) * u128::from(self.sizes.shards);
-        // The bits of hi below those of the shard.
+        // The bits of hi below those that choose the shard.
         let rest = product as u64;
         ((product >> 64) as u64, reduce(rest, self.sizes.near))
     }
 
-    /// Where the slots of a hash are in its shard, of which one is known.
+    /// The slots of a hash in its shard, given the first one.
     #[inline(always)]
     pub(super) fn slots_of(&self, hash: Hash, first: u64, seed: u64) -> KeySlots {
         let window = self.sizes.window;
-        // lo is uniform and the seed odd, so the product is as uniform.
+        // lo is uniform and the seed odd, so the product is also uniform.
         let mixed = hash.lo.wrapping_mul(seed);
         let product = u128::from(mixed) * u128::from(window);
         KeySlots {
             near: first,
             far: first + window + (product >> 64) as u64,
-            // Bits of their own: those below the ones that chose the far slot, and those below these.
+            // Slots use disjoint bits of the hash, taken from the top down.
             apart: [(product as u64) >> 58, (mixed as u32 >> 26).into()],
         }
     }
@@ -202,7 +201,7 @@ impl FuseShape {
     }
 }
 
-/// The slots of a key: in each of two blocks a slot, and another that differs from it in these bits of its number.
+/// The slots of a key: one in each of two blocks, and one that differs from it in these bits of its number.
 #[derive(Clone, Copy, Default)]
 pub(super) struct KeySlots {
     pub(super) near: u64,
@@ -212,7 +211,7 @@ pub(super) struct KeySlots {
 }
 
 impl KeySlots {
-    /// A slot of each block.
+    /// The first slot in each block.
     #[inline(always)]
     pub(super) fn firsts(self) -> [u64; 2] {
         [self.near, self.far]
@@ -226,16 +225,17 @@ impl KeySlots {
         [near, near ^ x, far, far ^ y]
     }
 
-    /// Never zero: two slots that are one would cancel each other.
+    /// Never zero: equal slots would cancel each other.
     #[inline(always)]
     pub(super) fn apart(self) -> [u64; 2] {
         self.apart.map(|apart| apart + u64::from(apart == 0))
     }
 }
 
-/// Blocks and window with which most seeds solve a shard of this many keys.
+/// The blocks and window with which most seeds solve a shard of this many keys.
 pub(super) fn blocks_and_window(keys: u64) -> (u64, u64) {
-    // Measured. One row a power of two, from 2^10 on: window, slots for 1000 keys (interpolated up to the next row).
+    // Measured. One row per power of two, from 2^10 on: window, slots for 1000 keys (interpolated up to the next
+    // row).
     #[rustfmt::skip]
     const ROWS: [(u64, u64); 13] = [
         (1, 1312), (2, 1285), (3, 1255), (5, 1218), (7, 1188), (12, 1167), (20, 1150),
@@ -247,6 +247,6 @@ pub(super) fn blocks_and_window(keys: u64) -> (u64, u64) {
     let beyond = keys.saturating_sub(base).min(base);
     let window = window + (((next_window - window) * beyond) >> (row + 10));
     let per_1000 = slots - (((slots - next_slots) * beyond) >> (row + 10));
-    let slots = keys * per_1000 / 1000 + 16; // the few that matter to small sets
+    let slots = keys * per_1000 / 1000 + 16; // these matter only for small sets
     (slots.div_ceil(BLOCK).max(3), window)
 }

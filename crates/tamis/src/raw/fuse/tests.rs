@@ -42,7 +42,8 @@ fn bytes(body: &[u64]) -> Vec<[u8; 8]> {
     body.iter().map(|word| word.to_le_bytes()).collect()
 }
 
-/// Every key is found, one by one and in bulk by every path, and all paths agree on absent keys; returns the yeses among those.
+/// Every key is found, one by one and in bulk by every path, and all paths agree on absent keys; returns how many of
+/// those are false positives.
 fn check(shape: &FuseShape, words: &[[u8; 8]], keys: &[Hash], absent: &[Hash]) -> usize {
     let one_by_one = |asked: &[Hash]| {
         asked
@@ -143,7 +144,7 @@ fn the_set_alone_decides_the_bytes() {
             .chain(keys.iter().copied().skip(5))
             .collect();
         assert!(build(twice, 9, 3).unwrap() == expected, "{n} keys");
-        // Piece by piece, as one who has not the memory for all at once would.
+        // Piece by piece, like a caller with too little memory for all keys at once.
         let shape = expected.0;
         let sorted = sorted_distinct(keys, 2);
         let done = AtomicU64::new(0);
@@ -162,7 +163,7 @@ fn the_set_alone_decides_the_bytes() {
 fn many_of_one_key_and_hopeless_hashes() {
     let (shape, body) = build(vec![hash(7); 100_000], 12, 2).unwrap();
     check(&shape, &bytes(&body), &[hash(7)], &[]);
-    // All in one place: no seed can help, and the end is an error.
+    // All keys are in one place: no seed can help, so it ends with an error.
     let hopeless = (0..2_000).map(|i| Hash { hi: 5, lo: mix(i) }).collect();
     assert!(matches!(
         build(hopeless, 8, 2),
@@ -190,7 +191,7 @@ fn a_place_is_packed_without_loss_up_to_the_largest_shard() {
     assert!(FuseShape::for_keys(1 << 36, 400_000_000, 8).is_ok());
 }
 
-/// Or a key's two slots of a block would be none.
+/// Otherwise a key's two slots in a block would cancel out.
 #[test]
 fn a_pair_is_never_one_slot_twice() {
     for (x, y) in (0..BLOCK).flat_map(|x| (0..BLOCK).map(move |y| (x, y))) {
@@ -237,7 +238,7 @@ fn corrupt_shapes_are_refused() {
     ] {
         assert!(FuseShape::new(width, bits, blocks, window).is_err());
     }
-    // Any shape that is let through, with any body of its length, answers without a panic.
+    // Any accepted shape, with any body of its length, answers without a panic.
     for i in 0..usual_or(20_000, 8) {
         let [a, b, c] = [mix(i), mix(i + (1 << 32)), mix(i + (1 << 33))];
         let Ok(shape) = FuseShape::new(

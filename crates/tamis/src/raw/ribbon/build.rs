@@ -12,28 +12,28 @@ use crate::raw::roomy::roomy;
 use crate::raw::sorted::{Key, for_each, sort, sorted_distinct};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Seeds tried for the last layer, with more and more spare rows.
+/// Seeds to try for the last layer, with more and more spare rows.
 const ATTEMPTS: u32 = 64;
 
-/// Builds from hashes that come in ascending order, piece by piece. It holds the table and the bumped keys,
-/// about one in 16, but never all keys. The pieces may be cut anywhere; the table is the same.
+/// Builds from hashes in ascending order, piece by piece. Holds the table and the bumped keys, about one in
+/// 16, but never all keys. Pieces may end anywhere; the table is the same.
 pub(crate) struct Builder<'a, K> {
-    /// Fewer keys go straight to the last layer.
+    /// Fewer keys than this go straight to the last layer.
     few: u64,
     width: u32,
     threads: usize,
     layers: Vec<Layer>,
-    /// Keys of the shard that the next piece may continue.
+    /// Keys of a shard that the next piece may continue.
     pending: Vec<K>,
     bumped: Vec<K>,
     solution: Vec<u64>,
     codes: Vec<u8>,
-    /// Counts the keys that are done.
+    /// Counts finished keys.
     done: &'a AtomicU64,
 }
 
 impl<'a, K: Key> Builder<'a, K> {
-    /// For `keys` distinct keys: the shape depends on their number.
+    /// For `keys` distinct keys, whose number determines the shape.
     pub(crate) fn new(
         keys: u64,
         width: u32,
@@ -43,7 +43,7 @@ impl<'a, K: Key> Builder<'a, K> {
         Self::bumping_from(FEW, keys, width, threads, done)
     }
 
-    /// The same, where `few` keys deserve a bumping layer.
+    /// The same, with bumping layers only from `few` keys on.
     pub(super) fn bumping_from(
         few: u64,
         keys: u64,
@@ -53,7 +53,7 @@ impl<'a, K: Key> Builder<'a, K> {
     ) -> Result<Self, Error> {
         debug_assert!((1..=MAX_WIDTH).contains(&width));
         let (layers, pending, bumped, codes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        // Room for all layers, bump codes and padding, since growing would copy the table.
+        // Room for all layers, bump codes and padding, because growing would copy the table.
         let rows = keys + keys / 64 + 512;
         let solution =
             roomy((rows / RIBBON * width as u64 + rows / BUCKET / CODES + LINE_WORDS) as usize)?;
@@ -79,7 +79,7 @@ impl<'a, K: Key> Builder<'a, K> {
             .map_or(0, |layer| layer.end().expect("fits in memory"))
     }
 
-    /// Begins a bumping layer if this many keys deserve one.
+    /// Starts a bumping layer if there are enough keys for one.
     fn open_layer(&mut self, keys: u64) -> Result<bool, Error> {
         if keys < self.few || self.layers.len() == LAYERS {
             return Ok(false);
@@ -93,7 +93,7 @@ impl<'a, K: Key> Builder<'a, K> {
         Ok(true)
     }
 
-    /// Takes the next hashes: ascending by `(hi, lo)`, without duplicates, and above all that came before.
+    /// Takes the next hashes: ascending by `(hi, lo)`, without duplicates, and above all earlier ones.
     pub(crate) fn feed(&mut self, sorted: &[K]) {
         let Some(&layer) = self.layers.last() else {
             return self.bumped.extend_from_slice(sorted);
@@ -114,7 +114,7 @@ impl<'a, K: Key> Builder<'a, K> {
         self.pending = pending;
     }
 
-    /// Builds the shards of the current layer to which these keys belong. A shard without keys is all zero already.
+    /// Builds the shards of the current layer that these keys belong to. A shard without keys is already all zero.
     fn build_shards(&mut self, sorted: &[K]) {
         let (Some(&layer), Some(&lowest)) = (self.layers.last(), sorted.first()) else {
             return;
@@ -154,7 +154,7 @@ impl<'a, K: Key> Builder<'a, K> {
         }
     }
 
-    /// Builds the rest: the further layers, from the bumped keys.
+    /// Builds the remaining layers from the bumped keys.
     pub(crate) fn finish(mut self) -> Result<(RibbonShape, Vec<u64>), Error> {
         self.finish_layers()?;
         let (last_rows, seed) = self.build_last_layer()?;
@@ -167,7 +167,7 @@ impl<'a, K: Key> Builder<'a, K> {
         Ok((shape, words))
     }
 
-    /// Builds all layers but the last, for which it leaves the bumped keys.
+    /// Builds all layers but the last, and leaves the bumped keys for it.
     pub(super) fn finish_layers(&mut self) -> Result<(), Error> {
         while !self.layers.is_empty() {
             let pending = std::mem::take(&mut self.pending);
@@ -184,7 +184,7 @@ impl<'a, K: Key> Builder<'a, K> {
         Ok(())
     }
 
-    /// The keys that are left for the last layer.
+    /// The keys left for the last layer.
     pub(super) fn bumped(&self) -> &[K] {
         &self.bumped
     }
@@ -213,7 +213,7 @@ impl<'a, K: Key> Builder<'a, K> {
         })
     }
 
-    /// Stores the keys that are left, all of them. Returns the rows and the seed that it took.
+    /// Stores all remaining keys. Returns the number of rows and the seed that worked.
     fn build_last_layer(&mut self) -> Result<(u32, u32), Error> {
         let keys = self.bumped.len() as u64;
         if keys == 0 {
@@ -229,8 +229,8 @@ impl<'a, K: Key> Builder<'a, K> {
     }
 }
 
-/// Stores all of these keys in a last layer of `rows(keys, attempt)` rows. Returns the equations, and the rows and the
-/// seed that it took.
+/// Stores all of these keys in a last layer of `rows(keys, attempt)` rows. Returns the equations, and the number of
+/// rows and the seed that worked.
 pub(super) fn last_layer<K: Key>(
     keys: &[K],
     width: u32,
@@ -263,7 +263,7 @@ pub(super) fn last_layer<K: Key>(
     Err(Error::Unsolvable { kind: Kind::Ribbon })
 }
 
-/// A key's equation, as far as it has been reduced.
+/// A key's equation, reduced so far.
 #[derive(Clone, Copy)]
 struct Equation {
     row: usize,
@@ -278,12 +278,13 @@ impl Equation {
         Self {
             row: layer.row_in_shard(hash) as usize,
             coefficients: coefficients(hash),
-            // Of a key that the filter must deny, not its fingerprint.
+            // For a key that the filter must deny, anything but its fingerprint.
             fingerprint: fingerprint(hash, width) ^ u32::from(key.is_denied()),
         }
     }
 
-    /// Of a system with fewer rows than a ribbon has, all of which it may choose.
+    /// For a system with fewer rows than a ribbon's length, in which an equation may choose any
+    /// row.
     fn dense<K: Key>(rows: u32, key: K, width: u32) -> Self {
         Self {
             row: 0,
@@ -293,11 +294,11 @@ impl Equation {
     }
 }
 
-/// Fills a shard of a bumping layer, bucket by bucket, and leaves the keys that are bumped in `bumped`.
+/// Fills a shard of a bumping layer, bucket by bucket, and adds the bumped keys to `bumped`.
 ///
-/// The bucket before has used up rows near the start of a bucket, so if not all keys can stay, those are bumped that
-/// start in its first rows, as few as [`BUMP`] allows. To the solution it is no matter in which order keys are
-/// inserted, only which of them: so each stretch of a bucket comes as a whole, the last one first.
+/// The previous bucket may have used rows near the start of this one. So if not all keys fit, bumps those that start
+/// in the first rows, as few as [`BUMP`] allows. The solution depends on the set of inserted keys, not on their
+/// order, so each stretch of a bucket is inserted as a whole, the last one first.
 fn fill<K: Key>(
     layer: &Layer,
     width: u32,
@@ -311,7 +312,7 @@ fn fill<K: Key>(
     for (bucket, code) in codes.iter_mut().enumerate() {
         let first = bucket * BUCKET as usize;
         equations.clear();
-        // Where the keys end that start before the rows of `BUMP`.
+        // The number of keys that start before the rows of each `BUMP`.
         let mut ends = [0; BUMP.len()];
         for key in rest {
             let equation = Equation::new(layer, *key, width);
@@ -339,28 +340,29 @@ fn fill<K: Key>(
     band
 }
 
-/// The equations of one shard in echelon form: row `i` holds one whose first chosen row is `i`.
+/// The equations of one shard in echelon form: row `i` holds an equation whose first chosen row is
+/// `i`.
 pub(super) struct Band {
     rows: Vec<Row>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Row {
-    /// Zero where there is no equation.
+    /// Zero if there is no equation.
     coefficients: u64,
     fingerprint: u32,
 }
 
-/// What became of an equation.
+/// The result of inserting an equation.
 enum Inserted {
     At(usize),
-    /// It follows from those already there.
+    /// It follows from earlier ones.
     Implied,
     /// It contradicts them.
     Failed,
 }
 
-/// Equations that are reduced in turn. Each step waits for the one before, and a core has time for others meanwhile.
+/// Equations that are reduced in turn. Each step waits for the previous one, so a core has time for others.
 const LANES: usize = 3;
 
 /// Whether there is another equation for a lane.
@@ -377,7 +379,7 @@ impl Band {
         }
     }
 
-    /// One step of the elimination; `None` if there are more to come.
+    /// One step of the elimination; `None` if more are needed.
     #[inline(always)]
     fn step(&mut self, equation: &mut Equation) -> Option<Inserted> {
         let row = &mut self.rows[equation.row];
@@ -401,7 +403,8 @@ impl Band {
         None
     }
 
-    /// Inserts equations and appends the rows that they took, unless they contradict each other or those before.
+    /// Inserts equations and appends the rows that they took; false if they contradict each other or earlier
+    /// ones.
     fn insert_all(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
         #[cfg(target_arch = "x86_64")]
         if isa::Isa::best().has(isa::Level::Avx2) {
@@ -411,7 +414,7 @@ impl Band {
         self.insert_all_anywhere(equations, taken)
     }
 
-    /// With the instructions for shifts by any number that baseline x86_64 lacks.
+    /// With the variable shift instructions that baseline x86_64 lacks.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2")]
     fn insert_all_bmi(&mut self, equations: &[Equation], taken: &mut Vec<usize>) -> bool {
@@ -423,7 +426,7 @@ impl Band {
         let Some(([a, b, c], mut waiting)) = equations.split_first_chunk::<LANES>() else {
             return self.insert_each(equations, taken);
         };
-        // Variables of their own, so that they stay in registers.
+        // Local copies, so that they stay in registers.
         let (mut a, mut b, mut c) = (*a, *b, *c);
         let mut next = |inserted: Inserted, lane: &mut Equation| {
             match inserted {
@@ -480,7 +483,7 @@ impl Band {
         true
     }
 
-    /// Takes equations out again. Others are reduced only by those before them, so these must be the latest.
+    /// Removes equations. Others are reduced only by earlier ones, so these must be the latest.
     fn forget(&mut self, taken: &[usize]) {
         for row in taken {
             self.rows[*row] = Row::default();
@@ -505,7 +508,7 @@ impl Band {
 
     #[inline(always)]
     fn solve_anywhere(&self, width: usize, solution: &mut [u64]) {
-        // For each column, the 64 rows from the current one on; bit 0 is the current row.
+        // For each column, 64 rows starting at the current one, which is bit 0.
         let mut window = [0u64; 32];
         let window = &mut window[..width];
         let rows = self.rows.chunks(RIBBON as usize);

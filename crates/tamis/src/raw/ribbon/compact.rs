@@ -1,12 +1,12 @@
-//! Ribbon tables by the thousand, each as small as it can be: what an index holds of every entry.
+//! Ribbon tables of minimal size, for the thousands of entries in an index.
 //!
-//! A [`Ribbon`](crate::Ribbon) filter is padded to groups and cache lines, which is nothing for a million keys and most
-//! of it for ten. Here the last layer has any number of rows, and its last group is cut to them. A set of fewer keys
-//! than a ribbon is long is a small dense system: as many rows as keys.
+//! A [`Ribbon`](crate::Ribbon) filter is padded to groups and cache lines, which is negligible for a million keys but
+//! most of it for ten. Here the last layer has any number of rows, and its last group is cut to fit. A set of fewer
+//! keys than a ribbon's length is a small dense system with as many rows as keys.
 //!
-//! The rate need not be a power of two. A solved column may be left out of a group, if the keys that start there are
-//! asked for one bit less: no equation of any other key has a row of that group before its own first. So the first
-//! groups are *narrow*, as many as the rate allows.
+//! The rate needn't be a power of two. A group may omit a solved column if look-ups of the keys that start there
+//! compare one bit less: no other key's equation has a row of that group before its own first. So the first groups
+//! are *narrow*, as many as the rate allows.
 
 use super::build::{Builder, last_layer, too_many};
 use super::shape::{BUCKET, BUMP, CODES, LAYERS, LINE_WORDS, Layer, MAX_WIDTH, RIBBON, layers_of};
@@ -16,7 +16,7 @@ use crate::hash::Hash;
 use crate::raw::word::Word;
 use std::sync::atomic::AtomicU64;
 
-/// Bits of a fingerprint: `bits`, or one less for a share of all keys of `narrow / 2^16` at most.
+/// Bits of a fingerprint: `bits`, or one less for at most a share `narrow / 2^16` of all keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Width {
     pub(crate) bits: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Width {
 
 impl Width {
     pub(crate) fn new(bits: u32, narrow: u16) -> Option<Self> {
-        // Nobody is asked for no bit at all.
+        // At least one bit must always be compared.
         let sound = (1..=MAX_WIDTH).contains(&bits) && (bits > 1 || narrow == 0);
         sound.then_some(Self { bits, narrow })
     }
@@ -35,12 +35,12 @@ impl Width {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CompactShape {
     layers: [Layer; LAYERS],
-    /// Of any number of rows.
+    /// With any number of rows.
     last: Layer,
     seed: u32,
 }
 
-/// Bits that a shape's fields have in its two words, in order, lowest first.
+/// The widths of a shape's fields in its two words, lowest first.
 const FIELDS: [[u32; 4]; 2] = [[24, 10, 20, 10], [16, 10, 6, 32]];
 
 impl CompactShape {
@@ -58,7 +58,7 @@ impl CompactShape {
         })
     }
 
-    /// Two words; `None` for far more keys than a machine holds.
+    /// Two words; `None` for far more keys than fit in a machine.
     fn encode(&self) -> Option<[u64; 2]> {
         let [a, b, c] = self
             .layers
@@ -82,7 +82,8 @@ impl CompactShape {
         ])
     }
 
-    /// The shape of which [`encode`](Self::encode) made these words; `None` for layers that no build makes.
+    /// The shape that [`encode`](Self::encode) turned into these words; `None` for layers that no build
+    /// makes.
     #[inline]
     pub(crate) fn decode(words: [u64; 2]) -> Option<Self> {
         let unpack = |mut word: u64, widths: [u32; 4]| {
@@ -103,7 +104,7 @@ impl CompactShape {
         Self::new(shapes, last_rows, seed)
     }
 
-    /// The table of this shape and width, whose words are still to come.
+    /// The table of this shape and width.
     #[inline]
     pub(crate) fn table(&self, width: Width) -> Table {
         Table {
@@ -114,7 +115,8 @@ impl CompactShape {
         }
     }
 
-    /// How many groups lack the last column: a key outside the set starts in them with no more than the given chance.
+    /// How many groups omit the last column, so that a key outside the set starts in them at most with the given
+    /// probability.
     #[inline]
     fn narrow_groups(&self, width: Width) -> u64 {
         let layer = match self.layers[0].shards {
@@ -130,8 +132,8 @@ impl CompactShape {
     }
 }
 
-/// How a table lies in its words: bump codes, narrow groups, full groups, and the rest of the last group, whose columns
-/// follow each other bit by bit.
+/// The layout of a table's words: bump codes, narrow groups, full groups, and the rest of the last group, whose columns
+/// are packed bit by bit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     shape: CompactShape,
@@ -142,7 +144,7 @@ pub(crate) struct Table {
     narrow: u64,
 }
 
-/// Where the answer for one key lies.
+/// The place of a key's answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     row: u64,
@@ -156,7 +158,7 @@ impl Table {
         (self.shape.last.first + u64::from(self.shape.last.rows)) / RIBBON
     }
 
-    /// Rows of the group behind them.
+    /// Rows of the incomplete group after them.
     #[inline]
     fn rest_rows(&self) -> u32 {
         self.shape.last.rows % RIBBON as u32
@@ -175,20 +177,20 @@ impl Table {
         self.at(self.full_groups()) + rest.div_ceil(64)
     }
 
-    /// The word with the bump code of the key in the first layer, if there is such a layer.
+    /// The word with the key's bump code in the first layer, if that layer exists.
     #[inline(always)]
     pub(crate) fn first_code(&self, hash: Hash) -> Option<usize> {
         let layer = self.shape.layers[0];
         (layer.shards > 0).then(|| (layer.row(hash) / BUCKET / CODES) as usize)
     }
 
-    /// Finds the row from which the key's answer is read; `None` says that it is not in the set.
+    /// Finds the row where the key's answer starts; `None` means that the key isn't in the set.
     #[inline(always)]
     pub(crate) fn locate<W: Word>(&self, words: &[W], hash: Hash) -> Option<Place> {
         self.locate_noting(words, hash, |_| ())
     }
 
-    /// The same; calls `note` with the index of every word that it depends on.
+    /// The same; calls `note` with the index of every word that the result depends on.
     #[inline(always)]
     pub(crate) fn locate_noting<W: Word>(
         &self,
@@ -218,7 +220,7 @@ impl Table {
         Some(Place { row, hash })
     }
 
-    /// Asks the memory for what [`matches`](Self::matches) will read.
+    /// Prefetches the words that [`matches`](Self::matches) will read.
     #[inline(always)]
     pub(crate) fn prefetch<W: Word>(&self, words: &[W], place: &Place) {
         let at = self.at(place.row / RIBBON) as usize;
@@ -229,7 +231,7 @@ impl Table {
         prefetch(words, at + columns - 1);
     }
 
-    /// The words that [`matches`](Self::matches) reads, and perhaps some behind them.
+    /// The words that [`matches`](Self::matches) reads, and perhaps some after them.
     #[inline(always)]
     pub(crate) fn span(&self, place: &Place) -> std::ops::Range<usize> {
         let at = self.at(place.row / RIBBON);
@@ -237,7 +239,7 @@ impl Table {
         at as usize..end as usize
     }
 
-    /// Whether the key may be in the set. Never a false no.
+    /// Whether the key may be in the set. "No" is always right.
     #[inline(always)]
     pub(crate) fn matches<W: Word>(&self, words: &[W], place: &Place) -> bool {
         let Place { row, hash } = *place;
@@ -254,7 +256,7 @@ impl Table {
         if group + u64::from(probe.shift > 0) < full {
             return matches(width as usize, words, &probe);
         }
-        // The last group is cut.
+        // The last group may be shorter.
         let rows = self.rest_rows();
         let mask = u64::MAX >> (64 - rows);
         let (low, high, rest_at) = if group < full {
@@ -279,7 +281,7 @@ impl Table {
     }
 }
 
-/// The 64 bits from this one on, as far as there are words.
+/// 64 bits starting at this one, or fewer at the end of the words.
 #[inline(always)]
 fn field<W: Word>(words: &[W], bit: u64) -> u64 {
     let word = |at: usize| words.get(at).map_or(0, Word::get);
@@ -291,21 +293,22 @@ fn field<W: Word>(words: &[W], bit: u64) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Compact {
     pub(crate) shape: [u64; 2],
-    /// Values, whatever the machine's byte order.
+    /// Values, independent of the machine's byte order.
     pub(crate) words: Vec<u64>,
 }
 
-/// Sets smaller than this go straight to the last layer. Fewer than in a ribbon filter: with rows to the unit, the last
-/// layer of bumped keys costs less.
+/// Smaller sets go straight to the last layer. The limit is lower than in a ribbon filter: the last layer of bumped
+/// keys costs less here, because its rows aren't rounded up.
 const FEW: u64 = 2500;
 
-/// Rows of the last layer at an attempt. Longer systems need more to spare, so they begin with some.
+/// Rows of the last layer at this attempt. Longer systems need more spare rows, so they start with
+/// some.
 fn rows_for(keys: u64, attempt: u32) -> Option<u32> {
     let spared = attempt + (keys / RIBBON).checked_ilog2().unwrap_or(0);
     u32::try_from(keys + keys * u64::from(spared) / 256).ok()
 }
 
-/// The table of these hashes, which are ascending and distinct, and not none.
+/// The table of these hashes, which must be ascending and distinct, and at least one.
 pub(crate) fn build(sorted: &[Hash], width: Width) -> Result<Compact, Error> {
     let done = AtomicU64::new(0);
     let mut builder = Builder::bumping_from(FEW, sorted.len() as u64, width.bits, 1, &done)?;
@@ -369,7 +372,7 @@ mod tests {
         }
     }
 
-    /// Of all rows where a key may start, no larger share is narrow than promised.
+    /// Of all rows where a key may start, the share of narrow ones is no larger than promised.
     #[test]
     #[cfg_attr(miri, ignore = "arithmetic only")]
     fn narrow_groups_are_no_more_than_allowed() {
@@ -396,7 +399,7 @@ mod tests {
                 let few = starts.iter().filter(|row| *row / 64 < table.narrow).count() as u64;
                 let allowed = starts.len() as u64 * u64::from(narrow);
                 assert!(few << 16 <= allowed, "{shape:?}, {narrow}: {few}");
-                // And not far from it: a group, which a shard's end may cut.
+                // Nor much smaller: within one group, which a shard's end may cut.
                 let missed = (allowed >> 16) - few;
                 assert!(missed <= 64, "{shape:?}, {narrow}: {missed}");
             }
@@ -425,7 +428,7 @@ mod tests {
         }
         let too_large = CompactShape::new([(1 << 24, 192), (0, 0), (0, 0)], 1, 0).unwrap();
         assert_eq!(too_large.encode(), None);
-        // A layer after none, shards without rows, rows without shards.
+        // A layer after a missing one, shards without rows, rows without shards.
         for words in [
             [1 << 34 | 1 << 54, 0],
             [1, 0],
@@ -436,7 +439,7 @@ mod tests {
         }
     }
 
-    /// The one seed and number of rows that worked is all that is kept of the search; a set where many fail is found
+    /// The search leaves only the seed and number of rows that worked; sets for which many attempts fail are found
     /// as well.
     #[test]
     fn every_small_set_is_solved() {

@@ -1,17 +1,17 @@
 //! Ribbon: the smallest static filter, a bumped ribbon retrieval table (BuRR).
 //!
 //! A key stands for one linear equation over bits: the XOR of the table rows that its 64 coefficients choose, from
-//! its start row on, is its fingerprint. Solving all equations at once fills the table almost without a gap:
-//! rows are `width` bits, and about 1.003 rows serve one key. A key that is not in the set finds its fingerprint
-//! with probability 2^-width, exactly.
+//! its start row on, is its fingerprint. Solving all equations at once fills the table almost without gaps: rows
+//! are `width` bits, and about 1.003 rows serve one key. A key outside the set matches its fingerprint with
+//! probability exactly 2^-width.
 //!
-//! *Bumping* makes the filling possible. A layer gets about 6 % more keys than rows. Rows are cut into buckets of
-//! 192; where a bucket's equations have no solution, the keys that start in its first few rows are bumped: they are
-//! rehashed and stored in the next, much smaller layer. Two bits a bucket say how many rows are meant. The few keys
+//! *Bumping* makes the filling possible. A layer gets about 6 % more keys than rows. Rows are grouped into buckets
+//! of 192; if a bucket's equations have no solution, the keys that start in its first few rows are bumped: rehashed
+//! and stored in the next, much smaller layer. Two bits per bucket encode the number of these rows. The few keys
 //! that fall through all bumping layers go to the last one, which has spare rows and is tried under several seeds.
 //!
-//! A layer is cut into shards by the top bits of the hash. No equation crosses a shard, so shards are built
-//! independently: by all cores, or one after the other from sorted spill files that never fit in memory together.
+//! A layer is divided into shards by the top bits of the hash. No equation crosses shards, so they are built
+//! independently: by all cores, or one after the other from sorted spill files that don't fit in memory together.
 
 mod build;
 pub(crate) mod compact;
@@ -30,10 +30,11 @@ use crate::raw::layout::{Difference, Layout, Sealed, Timeless};
 use crate::raw::word::Word;
 use shape::{BUCKET, BUMP, CODES, LINE_WORDS, RIBBON};
 
-/// Keys located, and their cache lines asked for, before the first of them is tested.
+/// Keys that are located and prefetched before the first of them is tested.
 const BLOCK: usize = 32;
 
-/// Another independent hash of the same key, for the next layer. A bijection, so no two keys meet.
+/// An independent hash of the same key, for the next layer. A bijection, so different keys stay
+/// different.
 #[inline(always)]
 fn rehash(hash: Hash, seed: u64) -> Hash {
     let hi = hash.hi ^ mix(hash.lo ^ seed);
@@ -54,7 +55,7 @@ fn fingerprint(hash: Hash, width: u32) -> u32 {
     mix(hash.hi ^ hash.lo) as u32 & (u32::MAX >> (32 - width))
 }
 
-/// Where the answer for one key lies, and what it must be.
+/// The place of a key's answer, and its expected value.
 #[derive(Clone, Copy)]
 struct Probe {
     /// First word of the group in which the ribbon starts; the next group follows.
@@ -66,7 +67,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// Chooses no row and asks for a fingerprint other than zero.
+    /// Chooses no row and expects a nonzero fingerprint.
     const NEVER: Self = Self {
         at: 0,
         shift: 0,
@@ -85,8 +86,8 @@ impl Probe {
     }
 }
 
-/// Finds the layer that holds the key. If none does, the key is not in the set.
-/// Reads only bump codes, which are few enough to stay in the cache.
+/// Finds the layer that holds the key. If none does, the key isn't in the set. Reads only bump
+/// codes, which are few enough to stay in the cache.
 #[inline(always)]
 fn locate<W: Word>(shape: &RibbonShape, words: &[W], mut hash: Hash) -> Probe {
     let codes = &words[shape.codes_at as usize..];
@@ -110,12 +111,12 @@ fn locate<W: Word>(shape: &RibbonShape, words: &[W], mut hash: Hash) -> Probe {
 #[inline(always)]
 fn matches<W: Word>(width: usize, words: &[W], probe: &Probe) -> bool {
     let low = probe.coefficients << probe.shift;
-    // In two shifts, so that a ribbon that ends with its group chooses nothing of the next one ...
+    // Two shifts, so that a ribbon that ends with its group chooses nothing of the next one ...
     let high = probe.coefficients >> 1 >> (63 - probe.shift);
-    // ... which may be beyond the table.
+    // ... which may be past the end of the table.
     let next = probe.at + width * (probe.shift > 0) as usize;
     let (first, second) = (&words[probe.at..][..width], &words[next..][..width]);
-    // Eight columns at a time: no branch inside, and the compiler unrolls it.
+    // Eight columns at a time: branchless, and the compiler unrolls it.
     let mut fingerprint = probe.fingerprint;
     let (firsts, seconds) = (first.chunks_exact(8), second.chunks_exact(8));
     let (first_rest, second_rest) = (firsts.remainder(), seconds.remainder());
@@ -141,7 +142,7 @@ fn parity(bits: u64) -> u32 {
     bits.count_ones() & 1
 }
 
-/// Compiled with the instruction for parity that baseline x86_64 lacks.
+/// Compiled with the parity instruction that baseline x86_64 lacks.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2")]
 fn contains_many_popcnt<W: Word>(
@@ -192,7 +193,7 @@ impl Sealed for RibbonShape {}
 impl Timeless for RibbonShape {}
 
 impl RibbonShape {
-    /// What [`contains`](Layout::contains) looks at.
+    /// What [`contains`](Layout::contains) reads.
     pub(crate) fn look<W: Word>(&self, words: &[W], hash: Hash) -> Look {
         if words.is_empty() {
             return Look::NOTHING;
@@ -251,7 +252,7 @@ impl Layout for RibbonShape {
         contains_many_anywhere(self, words, hashes, out);
     }
 
-    /// Nearly every row serves a key.
+    /// Nearly every row holds a key.
     fn keys_now<W: Word>(&self, _: &[W]) -> f64 {
         self.rows() as f64
     }

@@ -1,9 +1,9 @@
-//! Layers, shards and rows: where a key's equation starts.
+//! Layers, shards and rows: the start of a key's equation.
 
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
 
-/// Coefficients of a key, which is also the number of rows in one group of column words.
+/// Coefficients of a key; also the number of rows in one group of column words.
 pub(super) const RIBBON: u64 = 64;
 /// Rows that share one bump code: three groups.
 pub(super) const BUCKET: u64 = 192;
@@ -11,15 +11,15 @@ pub(super) const BUCKET: u64 = 192;
 pub(super) const BUMP: [u64; 4] = [0, 20, 44, BUCKET];
 /// Two-bit codes in a word.
 pub(super) const CODES: u64 = 32;
-/// Rows of a shard, roughly: the ends of a shard waste some 50 rows, and the work of one must fit in a core's cache.
+/// Approximate rows of a shard: a shard's ends waste some 50 rows, and its build must fit in a core's cache.
 const SHARD: u64 = 1 << 16;
 /// Rows of a bumping layer for 1000 keys: the overload that leaves the fewest rows empty.
 const ROWS_PER_1000: u64 = 943;
-/// Sets smaller than this go straight to the last layer; for them, the ends of a bumping layer would cost more.
+/// Smaller sets go straight to the last layer; for them, the ends of a bumping layer would cost more.
 pub(super) const FEW: u64 = 6000;
-/// Bumping layers at most. Each leaves about 6 % of its keys.
+/// The most bumping layers. Each leaves about 6 % of its keys.
 pub(super) const LAYERS: usize = 3;
-/// Bits of a fingerprint at most.
+/// The most bits of a fingerprint.
 pub(super) const MAX_WIDTH: u32 = 32;
 /// The body is a multiple of a cache line.
 pub(super) const LINE_WORDS: u64 = 8;
@@ -29,7 +29,7 @@ pub(super) const LINE_WORDS: u64 = 8;
 pub(super) struct Layer {
     pub(super) shards: u32,
     pub(super) rows: u32,
-    /// Rows of all layers are numbered through; this is where the layer begins.
+    /// The layer's first row, in the numbering across all layers.
     pub(super) first: u64,
 }
 
@@ -58,23 +58,23 @@ impl Layer {
         reduce(hash.hi, self.shards as u64)
     }
 
-    /// The start row, counted from the start of the shard: what the choice of the shard left of the hash decides.
-    /// The whole ribbon lies in the shard.
+    /// The start row within the shard, from the bits of the hash that didn't choose the shard. The whole ribbon
+    /// is within the shard.
     #[inline(always)]
     pub(super) fn row_in_shard(&self, hash: Hash) -> u64 {
         let rest = hash.hi.wrapping_mul(self.shards as u64);
         reduce(rest, self.rows as u64 - (RIBBON - 1))
     }
 
-    /// The start row among the rows of all layers.
+    /// The start row in the numbering across all layers.
     #[inline(always)]
     pub(super) fn row(&self, hash: Hash) -> u64 {
         self.first + self.shard(hash) * self.rows as u64 + self.row_in_shard(hash)
     }
 }
 
-/// Bumping layers of these `(shards, rows)`, one behind the other, and where the last one begins. Unused ones are zero
-/// and come after the others. `None` for layers that no build makes.
+/// Consecutive bumping layers of these `(shards, rows)`, and where the last layer starts. Unused ones are zero and
+/// come after the others. `None` for layers that no build makes.
 #[inline]
 pub(super) fn layers_of(shapes: [(u32, u32); LAYERS]) -> Option<([Layer; LAYERS], u64)> {
     let mut layers = [Layer::default(); LAYERS];
@@ -87,7 +87,7 @@ pub(super) fn layers_of(shapes: [(u32, u32); LAYERS]) -> Option<([Layer; LAYERS]
             first,
         };
         let absent = shards == 0 && rows == 0;
-        // No bucket may reach into another shard, and no ribbon out of one.
+        // No bucket may extend into another shard, and no ribbon out of its shard.
         let sound = shards > 0 && rows > 0 && (rows as u64).is_multiple_of(BUCKET);
         if !absent && (!sound || ended) {
             return None;
@@ -113,7 +113,7 @@ pub struct RibbonShape {
 }
 
 impl RibbonShape {
-    /// Of the empty set.
+    /// The shape of the empty set.
     pub(crate) const EMPTY: Self = Self {
         width: 1,
         seed: 0,
@@ -131,8 +131,8 @@ impl RibbonShape {
         body_words: 0,
     };
 
-    /// From what a header holds: `(shards, rows)` of each bumping layer and the rows of the last one.
-    /// `None` for a shape that no build makes.
+    /// From the numbers in a header: `(shards, rows)` of each bumping layer and the rows of the last
+    /// one. `None` for a shape that no build makes.
     pub(crate) fn new(
         width: u32,
         seed: u32,
@@ -163,9 +163,9 @@ impl RibbonShape {
         })
     }
 
-    /// What a header holds of it, in three words: the shards of the bumping
-    /// layers and the groups of 64 rows of the last one, 32 bits each, then
-    /// the buckets of a shard of each layer, 16 bits each, width and seed.
+    /// The header's three words: the shards of the bumping layers and the groups of 64 rows of the
+    /// last one, 32 bits each, then the buckets of a shard of each layer, 16 bits each, width and
+    /// seed.
     pub(crate) fn encode(&self) -> [u64; 3] {
         let [a, b, c] = self.layers;
         let buckets = |layer: Layer| u64::from(layer.rows) / BUCKET;
@@ -180,9 +180,9 @@ impl RibbonShape {
         ]
     }
 
-    /// The shape of which [`encode`](Self::encode) made these words, or an
-    /// error. Every query on a body of its length stays inside it, whatever
-    /// the body holds: rows follow from the hash and the shape alone.
+    /// The shape that [`encode`](Self::encode) turned into these words, or an error. Queries on a
+    /// body of its length never leave the body, whatever it holds: rows follow only from the hash
+    /// and the shape.
     pub(crate) fn decode([one, two, three]: [u64; 3]) -> Result<Self, Error> {
         let rows = |at: u32| (three >> at & 0xFFFF) as u32 * BUCKET as u32;
         let layers = [
@@ -191,7 +191,7 @@ impl RibbonShape {
             (two as u32, rows(32)),
         ];
         let width = (three >> 48 & 0xFF) as u32;
-        // Far more than any build makes, and no product overflows.
+        // Far more than any build makes, and products don't overflow.
         let last_rows = ((two >> 32) as u32).checked_mul(RIBBON as u32);
         last_rows
             .and_then(|rows| Self::new(width, (three >> 56) as u32, layers, rows))
@@ -204,8 +204,8 @@ impl RibbonShape {
             })
     }
 
-    /// About the shape that a build for this many keys ends with: how many keys
-    /// are bumped is only known then.
+    /// The approximate shape that building with this many keys gives; the exact one depends on how
+    /// many keys are bumped.
     pub(crate) fn expected(keys: u64, width: u32) -> Option<Self> {
         let mut layers = [(0, 0); LAYERS];
         let mut left = keys;
@@ -237,8 +237,7 @@ impl RibbonShape {
     }
 }
 
-/// Rows of the last layer: 1/64 to spare at first, and as much more after
-/// every four attempts.
+/// Rows of the last layer: 1/64 to spare at first, and another 1/64 after every four attempts.
 pub(super) fn last_rows(keys: u64, attempt: u32) -> Option<u32> {
     let spare = (keys.checked_mul(1 + u64::from(attempt) / 4)?).div_ceil(64);
     u32::try_from((keys + spare).next_multiple_of(RIBBON)).ok()

@@ -35,7 +35,7 @@ fn body(words: &[u64]) -> Vec<[u8; 8]> {
     words.iter().map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Builds, checks that every key is found both ways, and returns the table.
+/// Builds, checks that every key is found singly and in bulk, and returns the table.
 fn checked(keys: &[Hash], width: u32) -> (RibbonShape, Vec<[u8; 8]>) {
     let (shape, words) = build(keys, width);
     assert_eq!(words.len() as u64 * 8, shape.body_len());
@@ -223,7 +223,7 @@ fn any_body_is_harmless() {
     );
 }
 
-/// A second level: keys that must be found, and others that must not.
+/// A second level, with keys that must be found and others that must not.
 #[test]
 fn denied_keys_are_denied() {
     let sizes = [(1, 0), (0, 1), (50, 70), (5000, 100_000), (100_000, 5000)];

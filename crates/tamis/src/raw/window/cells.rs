@@ -1,5 +1,4 @@
-//! The words of a window, as its code reads and changes them: alone, next to others, or
-//! only read.
+//! Access to a window's words: exclusive, shared, or read-only.
 
 use super::shape::Spot;
 use crate::raw::isa::prefetch;
@@ -10,30 +9,30 @@ use std::sync::atomic::{
     fence,
 };
 
-/// Words that can be read, and exchanged if nobody has changed them.
+/// Words that can be read, and exchanged if they haven't changed.
 pub(crate) trait Cells {
-    /// Whether others may change the words meanwhile.
+    /// Whether others may change the words concurrently.
     const SHARED: bool;
     fn load(&self, at: usize) -> u64;
     /// The words of a bin.
     fn load_bin<const WORDS: usize>(&self, first: usize) -> [u64; WORDS];
-    /// Where they lie in memory, if they do, and how many there are.
+    /// Their address and number, if they are in plain memory.
     #[cfg(target_arch = "x86_64")]
     fn place(&self) -> Option<(*const u64, usize)>;
-    /// Puts `new` where `old` still is.
+    /// Writes `new` if the word is still `old`.
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool;
-    /// The words, if they are nobody else's.
+    /// The words, with exclusive access.
     fn alone(&mut self) -> Option<&mut [u64]>;
-    /// Asks the memory for a key's bins; a hint.
+    /// Prefetches a key's bins; a hint.
     fn prefetch(&self, spot: &Spot);
-    /// What is loaded afterwards is no older than what was loaded before.
+    /// Later loads return nothing older than earlier loads.
     fn then(&self);
-    /// Of two who exchange or load one word, call this, and load another word, the later one sees there what the earlier
-    /// one saw or wrote before.
+    /// If two threads each exchange or load one word, call this, and load another word, then the later one sees there
+    /// what the earlier one saw or wrote before.
     fn agree(&self);
 }
 
-/// Words of any owner, which are only read.
+/// Read-only words of any owner.
 pub(crate) struct Read<'a, W>(pub(crate) &'a [W]);
 
 impl<W: Word> Cells for Read<'_, W> {
@@ -80,7 +79,7 @@ impl<W: Word> Cells for Read<'_, W> {
     }
 }
 
-/// Words of nobody else.
+/// Words with exclusive access.
 pub(crate) struct Alone<'a>(pub(crate) &'a mut [u64]);
 
 impl Cells for Alone<'_> {
@@ -105,7 +104,7 @@ impl Cells for Alone<'_> {
 
     #[inline(always)]
     fn exchange(&mut self, at: usize, old: u64, new: u64) -> bool {
-        // Making room for a key may have changed its own bins.
+        // Making room for a key may have changed its bins.
         let is_there = self.load(at) == old;
         if is_there {
             self.0[at] = new.to_le();
@@ -129,7 +128,7 @@ impl Cells for Alone<'_> {
     fn agree(&self) {}
 }
 
-/// Words that other threads and processes add to as well.
+/// Words shared with other threads and processes.
 pub(crate) struct Beside<'a>(pub(crate) &'a [AtomicU64]);
 
 impl Cells for Beside<'_> {
@@ -181,14 +180,14 @@ impl Cells for Beside<'_> {
 
 #[inline(always)]
 fn agree() {
-    // There, loads are in order, and none comes before an exchange.
+    // x86 keeps loads in order, and none precedes an exchange.
     #[cfg(target_arch = "x86_64")]
     std::sync::atomic::compiler_fence(SeqCst);
     #[cfg(not(target_arch = "x86_64"))]
     fence(SeqCst);
 }
 
-/// Asks the memory for a key's bins; a hint.
+/// Prefetches a key's bins; a hint.
 #[inline(always)]
 pub(super) fn fetch<T>(words: &[T], spot: &Spot) {
     for first in spot.firsts {

@@ -1,18 +1,18 @@
-//! The words before the bins: the latest moment, the count of keys, and how many keys of each
-//! generation every table has.
+//! The words before the bins: the latest moment, the count of keys, and every table's count of keys
+//! in each generation.
 
 use super::cells::Cells;
 use super::shape::{Table, WindowShape};
 use crate::moment::Moment;
 
-/// The latest moment that was added; zero means none.
+/// The latest moment added; zero means none.
 const LATEST: usize = 0;
-/// Keys added so far: the clock of a window by keys.
+/// Keys added so far: the clock of a window that counts keys.
 const ADDED: usize = 1;
-/// Slots that stand for every key of their bin, ever made.
+/// How many slots were ever made that stand for every key of their bin.
 const FULL: usize = 2;
 
-/// A count has 40 bits, and above them 24 bits of its generation's number.
+/// A count has 40 bits; the 24 bits above are from its generation's number.
 const COUNT: u32 = 40;
 const EPOCH_BIAS: i64 = 1 << 60;
 
@@ -33,7 +33,7 @@ impl WindowShape {
         change(cells, ADDED, |added| Some(added.saturating_add(keys)));
     }
 
-    /// The newest generation, if a key was added.
+    /// The newest generation; `None` before the first key.
     #[inline]
     pub(crate) fn newest<C: Cells>(&self, cells: &C) -> Option<i64> {
         match self.is_by_keys() {
@@ -42,31 +42,31 @@ impl WindowShape {
         }
     }
 
-    /// Of a window by keys, the generation of the next key after so many.
+    /// In a window that counts keys, the generation of the next key.
     pub(super) fn counted_generation(&self, added: u64) -> i64 {
         (added.min(1 << 57) / self.step()) as i64
     }
 
-    /// Lets time pass until this moment, which a window by keys doesn't.
+    /// Advances the clock to this moment; windows that count keys ignore it.
     #[inline]
     pub(super) fn pass<C: Cells>(&self, cells: &mut C, at: Moment) {
         if self.is_by_keys() {
             return;
         }
-        // In the order of moments; never zero, as no moment is that far away.
+        // Ordered like moments. Never zero, because no moment is that far away.
         let moved = at.micros().cast_unsigned() ^ 1 << 63;
         if cells.load(LATEST) < moved {
             change(cells, LATEST, |old| (old < moved).then_some(moved));
         }
     }
 
-    /// Keys of a table in the generations that are kept when this is the newest.
+    /// A table's keys in the generations that are kept when `newest` is the newest.
     pub(crate) fn kept_in<C: Cells>(&self, cells: &C, table: &Table, newest: i64) -> u64 {
         let each = (0..i64::from(self.kept())).map(|age| table.keys_of(cells, newest - age));
         each.sum()
     }
 
-    /// The first generation that keys were added in, new or not, as far as there are counts.
+    /// The first generation that keys were added in, new or not, among those with counts.
     pub(crate) fn first<C: Cells>(&self, cells: &C) -> Option<i64> {
         let is_used = |generation: &i64| {
             let mut tables = self.tables();
@@ -75,7 +75,7 @@ impl WindowShape {
         self.with_counts(self.newest(cells)?).find(is_used)
     }
 
-    /// The generations that have a place for their count when this is the newest.
+    /// The generations that have room for a count when `newest` is the newest.
     pub(super) fn with_counts(&self, newest: i64) -> std::ops::RangeInclusive<i64> {
         newest - self.newest_table().counts() + 1..=newest
     }
@@ -104,13 +104,13 @@ impl Table {
         if is_it { count & ((1 << COUNT) - 1) } else { 0 }
     }
 
-    /// Whether keys were added in a generation, new or not. Of one whose number looks like a word that
-    /// was never written, that is not known, and so they may have been.
+    /// Whether keys were added in a generation, new or not. If its tag is 0, a word that was never
+    /// written also counts as used.
     pub(super) fn is_used<C: Cells>(&self, cells: &C, generation: i64) -> bool {
         cells.load(self.count_at(generation)) >> COUNT == tag(generation)
     }
 
-    /// Notes that keys are added in a generation, though none of them may be new or stay there.
+    /// Records that keys are added in a generation, even if none are new or stay there.
     pub(super) fn use_generation<C: Cells>(&self, cells: &mut C, generation: i64) {
         if !self.is_used(cells, generation) {
             self.count(cells, generation, 0);
@@ -119,18 +119,18 @@ impl Table {
 
     /// Whether it has counted keys of these generations.
     pub(crate) fn is_live<C: Cells>(&self, cells: &C, oldest: i64, newest: i64) -> bool {
-        // A question about long ago is about no more than there are counts.
+        // Older generations have no counts.
         let oldest = oldest.max(newest - self.counts() + 1);
         (oldest..=newest).any(|generation| self.keys_of(cells, generation) != 0)
     }
 
-    /// Counts keys of a generation: more, or fewer.
+    /// Adds to the count of a generation's keys; `more` may be negative.
     pub(super) fn count<C: Cells>(&self, cells: &mut C, generation: i64, more: i64) {
         change(cells, self.count_at(generation), |old| {
             let newer = (tag(generation).wrapping_sub(old >> COUNT)) & 0xFF_FFFF;
             let keys = match newer {
                 0 => old & ((1 << COUNT) - 1),
-                // An older generation's word; a newer one's is left alone.
+                // An older generation's word is overwritten; a newer one's is left alone.
                 1..0x80_0000 => 0,
                 _ if old == 0 => 0,
                 _ => return None,
@@ -140,8 +140,8 @@ impl Table {
         });
     }
 
-    /// A page's epoch: the newest generation when it was last emptied of those that are
-    /// forgotten. `None` if it was never written to.
+    /// A page's epoch: the newest generation when forgotten ones were last removed from the page.
+    /// `None` if it was never written to.
     #[inline(always)]
     pub(super) fn epoch<C: Cells>(&self, cells: &C, at: usize) -> Option<i64> {
         epoch_of(cells.load(at))
@@ -158,7 +158,7 @@ pub(super) fn count_full_bin<C: Cells>(cells: &mut C) {
     change(cells, FULL, |full| Some(full.saturating_add(1)));
 }
 
-/// What a page's word says. No damage makes it so large that sums with it overflow.
+/// The epoch in a page's word. Even if it is damaged, sums with it don't overflow.
 #[inline(always)]
 pub(super) const fn epoch_of(word: u64) -> Option<i64> {
     match word {
@@ -167,13 +167,13 @@ pub(super) const fn epoch_of(word: u64) -> Option<i64> {
     }
 }
 
-/// A page's epoch as it is written, so much above what it means; zero if there is none.
+/// A page's epoch in its stored form, with the bias; zero if there is none.
 #[inline(always)]
 pub(super) const fn moved_epoch(word: u64) -> i64 {
     (word & (EPOCH_BIAS as u64 * 2 - 1)).cast_signed()
 }
 
-/// An epoch as its page's word holds it.
+/// The word that stores an epoch.
 pub(super) const fn word_of(epoch: i64) -> u64 {
     (epoch + EPOCH_BIAS).cast_unsigned()
 }

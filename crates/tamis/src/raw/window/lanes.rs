@@ -1,9 +1,9 @@
-//! A word of slots. A slot is, from its top: the stamp of the generation in which its key was
-//! seen, a bit that says whether it lies in its second bin, and the key's fingerprint. Empty
-//! slots have neither bit nor fingerprint. Those with the bit alone stand for every key of their
+//! A word of slots. A slot has, from the top: the stamp of the generation in which its key was
+//! seen, a bit that is set if the slot is in the key's second bin, and the key's fingerprint. Empty
+//! slots have neither bit nor fingerprint. Slots with only the bit stand for every key of their
 //! bin; see [`FULL`](Lanes::full).
 
-/// How words are divided, as masks over all slots of a word at once.
+/// How words are divided, as masks for all slots of a word at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lanes {
     width: u32,
@@ -11,21 +11,21 @@ pub(crate) struct Lanes {
     low: u32,
     /// The lowest bit of each slot.
     ones: u64,
-    /// What is below the stamp, of each slot.
+    /// The bits below the stamp, of each slot.
     pub(super) lows: u64,
-    /// The bit above that, of each slot.
+    /// The bit above those, of each slot.
     pub(super) flags: u64,
-    /// The bit of keys that lie in their second bin, of each slot.
+    /// The bit of keys in their second bin, of each slot.
     pub(super) seconds: u64,
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     pub(super) prints: u64,
     /// The bits of the first slot.
     slot: u64,
-    /// What stamps are taken modulo, less one.
+    /// The modulus of stamps, minus one.
     stamps: u64,
 }
 
-/// A slot: its word, what that word holds, and how far it lies from its right.
+/// A slot: the word's index, its content, and the slot's bit offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) at: usize,
@@ -64,14 +64,14 @@ impl Lanes {
         64 / self.width
     }
 
-    /// What a slot holds below its stamp.
+    /// The bits of a slot below its stamp.
     #[inline(always)]
     pub(crate) const fn value(&self, print: u64, is_second: bool) -> u64 {
         print | (is_second as u64) << (self.low - 1)
     }
 
-    /// The value of a slot that stands for every key of its bin: a key found no room there while
-    /// others were adding.
+    /// The value of a slot that stands for every key of its bin, made when a concurrently added key
+    /// found no room there.
     #[inline(always)]
     pub(crate) const fn full(&self) -> u64 {
         self.value(0, true)
@@ -83,39 +83,39 @@ impl Lanes {
         self.like(word, self.all(value))
     }
 
-    /// A word all of whose slots have this value.
+    /// A word with this value in all slots.
     #[inline(always)]
     pub(crate) const fn all(&self, value: u64) -> u64 {
         value.wrapping_mul(self.ones)
     }
 
-    /// A word all of whose slots have a fingerprint, in its home bin (0) or in its second one (1).
+    /// A word with a fingerprint in all slots, for the home bin (0) or the second one (1).
     #[inline(always)]
     pub(crate) const fn all_in(&self, prints: u64, nth: usize) -> u64 {
-        // Not a branch, which nobody could predict.
+        // Branchless, because a branch would be unpredictable.
         prints | self.seconds & (nth as u64).wrapping_neg()
     }
 
-    /// Which slots have the value that the other word has there.
+    /// Which slots have the same value as in the other word.
     #[inline(always)]
     pub(crate) const fn like(&self, word: u64, other: u64) -> u64 {
-        // The bit above a value stays unless something is taken from it.
+        // The bit above a value stays unless the values differ.
         let difference = (word ^ other) & self.lows;
         (self.flags - difference) & self.flags
     }
 
-    /// How far the first of these slots lies from the right of the word.
+    /// The bit offset of the first of these slots.
     #[inline(always)]
     pub(crate) const fn shift(&self, slots: u64) -> u32 {
         slots.trailing_zeros() - self.low
     }
 
-    /// All slots of a word, by how far they lie from its right.
+    /// The bit offsets of all slots of a word.
     pub(crate) fn shifts(&self) -> impl Iterator<Item = u32> + use<> {
         (0..64 / self.width * self.width).step_by(self.width as usize)
     }
 
-    /// A word whose slot there is replaced.
+    /// A word with the slot at this offset replaced.
     #[inline(always)]
     pub(crate) const fn with(&self, word: u64, shift: u32, value: u64, generation: i64) -> u64 {
         let slot = (generation.cast_unsigned() << self.low | value) << shift;
@@ -129,7 +129,7 @@ impl Lanes {
         word >> shift & ((1 << self.low) - 1)
     }
 
-    /// Whether the value lies in its second bin, and its fingerprint.
+    /// Whether the value is for its key's second bin, and its fingerprint.
     pub(crate) const fn parts(&self, value: u64) -> (bool, u64) {
         (
             value >> (self.low - 1) == 1,
@@ -137,23 +137,23 @@ impl Lanes {
         )
     }
 
-    /// A slot's generation. On a page of this epoch, all of them are at most that old.
+    /// A slot's generation. On a page of this epoch, no slot is newer than the epoch.
     #[inline(always)]
     pub(crate) const fn generation(&self, word: u64, shift: u32, epoch: i64) -> i64 {
         epoch - self.age(word >> shift >> self.low, epoch)
     }
 
-    /// How many generations before this epoch the stamp is from that ends a word.
+    /// How many generations before this epoch a stamp is. Ignores the bits above the stamp.
     #[inline(always)]
     pub(super) const fn age(&self, stamp: u64, epoch: i64) -> i64 {
         (epoch.cast_unsigned().wrapping_sub(stamp) & self.stamps).cast_signed()
     }
 
-    /// The word without slots of generations before this one, on a page of this epoch.
+    /// The word without slots from before generation `before`, on a page of this epoch.
     #[inline(always)]
     pub(crate) const fn without(&self, word: u64, before: i64, epoch: i64) -> u64 {
         let bits = self.width - self.low;
-        // The generations that are kept are at most this old.
+        // All slots of the page are older.
         if epoch < before {
             return 0;
         }
@@ -163,12 +163,12 @@ impl Lanes {
         } else {
             oldest
         };
-        // How old each slot is, and a bit above that for those which are older.
+        // The age of each slot, and a bit above it for those that are older.
         let stamps = word >> self.low & self.all(self.stamps);
         let now = epoch.cast_unsigned() & self.stamps;
         let ages = (self.all(now + self.stamps + 1) - stamps) & self.all(self.stamps);
         let older = (ages + self.all(self.stamps - oldest)) >> bits & self.ones;
-        // All bits of these slots, without a product, which vectors don't have.
+        // All bits of these slots, without a product, which vectors lack.
         word & !(older << (self.width - 1) << 1).wrapping_sub(older)
     }
 }

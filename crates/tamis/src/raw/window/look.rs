@@ -1,4 +1,4 @@
-//! A key's two bins, looked at as a whole.
+//! Reads a key's two bins at once.
 
 use super::cells::Cells;
 use super::shape::{Spot, Table};
@@ -6,20 +6,20 @@ use crate::raw::isa::Isa;
 #[cfg(target_arch = "x86_64")]
 use crate::raw::isa::Level;
 
-/// What the words of a key's bins hold, a bit for each, those of the home bin first.
+/// The content of the words of a key's bins, a bit for each word, those of the home bin first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
-    /// They have the key.
+    /// Words with the key.
     pub(super) having: u32,
-    /// They have an empty slot.
+    /// Words with an empty slot.
     pub(super) empty: u32,
 }
 
 impl Table {
-    /// The word of a bit: where it is, and whether in the home bin (0) or in the second one (1).
+    /// The word of a bit: its index, and whether it is in the home bin (0) or the second one (1).
     #[inline(always)]
     pub(super) fn word(&self, spot: &Spot, bit: u32) -> (usize, usize) {
-        // Not a comparison, which would become a branch that nobody could predict.
+        // Not a comparison, which would become an unpredictable branch.
         let nth = (bit >> self.bin_words.trailing_zeros()) as usize % 2;
         (
             spot.firsts[nth] + (bit as usize & (self.bin_words - 1)),
@@ -27,8 +27,8 @@ impl Table {
         )
     }
 
-    /// Looks for a key, whose spot is one of this table, and if `EMPTY` for empty slots, of which
-    /// nothing is known otherwise.
+    /// Looks for a key by its spot in this table and, if `EMPTY`, for empty slots, which are
+    /// otherwise unspecified.
     #[cfg(not(target_arch = "wasm32"))]
     #[inline(always)]
     pub(super) fn look<C: Cells, const EMPTY: bool>(
@@ -44,7 +44,7 @@ impl Table {
         }
     }
 
-    /// The same for bins of any size, once: what is downloaded is to be small.
+    /// The same, with one copy for all bin sizes, to keep downloads small.
     #[cfg(target_arch = "wasm32")]
     pub(super) fn look<C: Cells, const EMPTY: bool>(&self, _: Isa, cells: &C, spot: &Spot) -> Look {
         let mut look = Look::default();
@@ -93,7 +93,7 @@ impl Table {
             return Look { having, empty };
         }
         for (nth, first) in spot.firsts.into_iter().enumerate() {
-            // The home bin is read first: keys move from there.
+            // The home bin is read first, because keys move away from there.
             cells.then();
             let all = self.all_in(spot, nth);
             let up = (nth * WORDS) as u32;

@@ -1,10 +1,10 @@
-//! Filters that forget: slots that hold a fingerprint and the generation in which it was seen.
+//! Filters that forget: slots with a fingerprint and the generation in which it was seen.
 //!
-//! Room belongs to the window, not to its generations: a slot whose generation has left the
-//! window is empty. So only how many keys are remembered matters, however they came. A key has two
-//! bins of neighbouring words ([`Table`]), and where more keys live than there is room for, the
-//! window gets a further table. `lanes.rs` knows the slots of a word, `table.rs` how a table is
-//! asked and changed, `writers.rs` how many do so at once, `head.rs` the words before the bins.
+//! All generations share the room: a slot whose generation has left the window is empty. So only
+//! the number of remembered keys matters, not when they came. A key has two bins of neighbouring
+//! words ([`Table`]); if there are more keys than room, the window gets another table. `lanes.rs`
+//! handles the slots of a word, `table.rs` look-ups and changes in a table, `writers.rs` concurrent
+//! changes, `head.rs` the words before the bins.
 
 pub(crate) mod cells;
 mod head;
@@ -62,7 +62,7 @@ pub enum When<'t> {
 }
 
 impl When<'_> {
-    /// The moment of the key of this number.
+    /// The moment of this key.
     #[doc(hidden)]
     #[inline(always)]
     pub fn of(&self, number: usize) -> Moment {
@@ -72,7 +72,7 @@ impl When<'_> {
         }
     }
 
-    /// Panics unless there is one for each of so many keys.
+    /// Panics unless there is a moment for all keys or one for each.
     #[doc(hidden)]
     #[inline(always)]
     pub fn check(&self, keys: usize) {
@@ -81,7 +81,7 @@ impl When<'_> {
         }
     }
 
-    /// All of them: one if it is that of all keys.
+    /// All of them: a single one if it is for all keys.
     #[doc(hidden)]
     #[inline(always)]
     pub const fn all(&self) -> &[Moment] {
@@ -106,10 +106,10 @@ impl<'t> From<&'t [Moment]> for When<'t> {
     }
 }
 
-/// Keys whose bins are fetched before the first of them is looked at.
+/// How many keys ahead bins are prefetched.
 const AHEAD: usize = 16;
 
-/// Where the next keys of a batch may lie, whose bins the memory is fetching.
+/// The spots of a batch's next keys, whose bins are being prefetched.
 struct Ahead<'a> {
     table: Table,
     spots: [Spot; AHEAD],
@@ -118,7 +118,7 @@ struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    /// Has the bins of the first keys fetched.
+    /// Prefetches the bins of the first keys.
     #[inline(always)]
     fn new<C: Cells>(table: Table, cells: &C, hashes: &'a [Hash]) -> Self {
         let mut ahead = Self {
@@ -132,13 +132,13 @@ impl<'a> Ahead<'a> {
         ahead
     }
 
-    /// Where the key of this number may lie, after which comes [`next`](Self::next).
+    /// The spot of this key; call [`next`](Self::next) afterwards.
     #[inline(always)]
     fn spot(&self, number: usize) -> &Spot {
         &self.spots[number % AHEAD]
     }
 
-    /// Has the bins of a later key fetched.
+    /// Prefetches the bins of a later key.
     #[inline(always)]
     fn next<C: Cells>(&mut self, cells: &C, number: usize) {
         if let Some(hash) = self.later.next() {
@@ -149,7 +149,7 @@ impl<'a> Ahead<'a> {
     }
 }
 
-/// Adds a key to a window in any state: whether it is new, or `None` if there is no room.
+/// Adds a key to a window in any state. Returns whether it is new, or `None` if there is no room.
 #[cold]
 #[inline(never)]
 fn add_any<C: Cells>(
@@ -187,13 +187,13 @@ fn add_any<C: Cells>(
     Some(!was_known && matches!(told, Told::New(_)))
 }
 
-/// The moment of the key of this number: there is one for each, or one for all.
+/// The moment of this key: there is one for each, or one for all.
 #[inline(always)]
 fn moment_of(times: &[Moment], number: usize) -> Moment {
     times[if times.len() == 1 { 0 } else { number }]
 }
 
-/// Where the keys from `first` on end whose moments are in a range.
+/// The end of the keys from `first` on whose moments are in a range.
 fn end_of(times: &[Moment], first: usize, keys: usize, range: &Range<i64>) -> usize {
     if times.len() == 1 {
         return keys;
@@ -203,14 +203,14 @@ fn end_of(times: &[Moment], first: usize, keys: usize, range: &Range<i64>) -> us
     others.map_or(keys, |more| first + more)
 }
 
-/// Many keys that are added: how many were.
+/// Adds many keys and counts them.
 struct Insert<'a, C> {
     shape: &'a WindowShape,
     cells: C,
     hashes: &'a [Hash],
     times: &'a [Moment],
     new: &'a mut [bool],
-    /// Keys that the newest table may have.
+    /// The most keys that the newest table may have.
     room: u64,
     done: &'a mut usize,
 }
@@ -234,7 +234,7 @@ impl<C: Cells> Batch for Insert<'_, C> {
             }
             // Keys of the same generation.
             let end = match shape.is_by_keys() {
-                true if C::SHARED => done + 1, // others add and count, too
+                true if C::SHARED => done + 1, // others add and count too
                 true => hashes.len().min(done + (adding.times.end - now) as usize),
                 false => end_of(times, done, hashes.len(), &adding.times),
             };
@@ -269,7 +269,7 @@ impl<C: Cells> Batch for Insert<'_, C> {
     }
 }
 
-/// Many keys that are asked for.
+/// Looks up many keys.
 struct Ask<'a, W> {
     shape: &'a WindowShape,
     cells: Read<'a, W>,
@@ -299,7 +299,7 @@ impl<W: Word> Batch for Ask<'_, W> {
                 ahead.next(cells, number);
             }
             if !asked.full_bins && has_full_bins(cells) {
-                // Some of the keys may have been replaced meanwhile by slots that stand for all.
+                // Slots that stand for all may have replaced some of the keys in the meantime.
                 for (hash, found) in hashes[first..end].iter().zip(&mut out[first..end]) {
                     *found = *found || table.is_marked(cells, &table.spot_of(*hash), &asked);
                 }
@@ -309,7 +309,7 @@ impl<W: Word> Batch for Ask<'_, W> {
     }
 }
 
-/// One key that is asked for.
+/// Looks up one key.
 struct AskOne<'a, W> {
     shape: &'a WindowShape,
     cells: Read<'a, W>,
@@ -331,7 +331,7 @@ impl<W: Word> Batch for AskOne<'_, W> {
     }
 }
 
-/// One key that is looked for in several tables.
+/// Looks up one key in several tables.
 struct AskTables<'a, C> {
     cells: &'a C,
     tables: &'a [Table],
@@ -349,7 +349,7 @@ impl<C: Cells> Batch for AskTables<'_, C> {
     }
 }
 
-/// Whether one of these tables has the key. Few windows have any, so it isn't a part of the loops.
+/// Whether one of these tables has the key. Rare, so it isn't inlined into the loops.
 #[inline(never)]
 fn any_has<C: Cells>(isa: Isa, cells: &C, tables: &[Table], hash: Hash, asked: &Asked) -> bool {
     let mut found = false;
@@ -363,26 +363,26 @@ fn any_has<C: Cells>(isa: Isa, cells: &C, tables: &[Table], hash: Hash, asked: &
     found
 }
 
-/// What adding keeps from key to key: most have the same generation.
+/// State that adding keeps from key to key, because most have the same generation.
 struct Adding {
     table: Table,
-    /// Tables before it that may have the key.
+    /// Older tables that may have the key.
     older: Vec<Table>,
     clock: Clock,
-    /// Whether its keys are older than what is remembered.
+    /// Whether its keys are too old to be remembered.
     is_too_old: bool,
-    /// Whether that is so, or there are older tables.
+    /// Whether the keys are too old or there are older tables.
     is_rare: bool,
-    /// The moments of the clock's generation: a comparison is less than a division.
+    /// The moments of the clock's generation: comparing is cheaper than dividing.
     times: Range<i64>,
-    /// Keys of the clock's generation that the table's counts do not have yet.
+    /// Keys of the clock's generation not yet in the table's counts.
     uncounted: u64,
-    /// Keys for which there is room.
+    /// How many more keys there is room for.
     left: usize,
 }
 
 impl WindowShape {
-    /// When a key is added: its moment, or the number of keys before it.
+    /// The time of adding a key: its moment, or the number of keys before it.
     fn time<C: Cells>(&self, cells: &C, at: Moment) -> i64 {
         match self.is_by_keys() {
             true => self.added(cells).min(1 << 57) as i64,
@@ -390,7 +390,7 @@ impl WindowShape {
         }
     }
 
-    /// Begins to add keys at a moment, or a count of keys.
+    /// Starts adding keys at a moment, or a count of keys.
     fn adding<C: Cells>(&self, cells: &mut C, moment: i64, room: u64) -> Adding {
         let step = self.step() as i64;
         let now = moment.div_euclid(step);
@@ -416,17 +416,17 @@ impl WindowShape {
         }
     }
 
-    /// The tables that have keys of this generation or later ones, other than the one whose counts
-    /// begin there.
+    /// The tables that have keys of this generation or later ones, except the one whose ring starts
+    /// at `but`.
     fn live_tables<C: Cells>(&self, cells: &C, oldest: i64, but: usize) -> Vec<Table> {
         let newest = self.newest(cells).unwrap_or(oldest);
         let is_live = |table: &Table| table.ring != but && table.is_live(cells, oldest, newest);
         self.tables().filter(is_live).collect()
     }
 
-    /// Keeps tables asked, from this one on and but for the last, as long as any of their keys may
-    /// be remembered: neither slots that stand for all keys nor keys of whoever was killed before
-    /// counting them are counted.
+    /// Ensures that queries still read tables from this one on, except the last, as long as any of
+    /// their keys may be remembered. Counts alone don't show that: they lack slots that stand for
+    /// all keys, and keys of a process that was killed before counting them.
     pub(crate) fn keep_live(&self, words: &mut [u64], from: u32) {
         let mut cells = Alone(words);
         let Some(newest) = self.newest(&cells) else {
@@ -440,7 +440,7 @@ impl WindowShape {
         }
     }
 
-    /// Writes what was counted.
+    /// Writes the pending counts.
     fn settle<C: Cells>(&self, cells: &mut C, adding: &mut Adding) {
         if adding.uncounted > 0 {
             let keys = std::mem::take(&mut adding.uncounted);
@@ -449,7 +449,7 @@ impl WindowShape {
         }
     }
 
-    /// Adds keys with the words to itself, as many as there is `room` for; how many.
+    /// Adds as many keys as there is `room` for, with exclusive access, and returns how many.
     pub(crate) fn insert_many(
         &self,
         words: &mut [u64],
@@ -461,8 +461,8 @@ impl WindowShape {
         self.insert_each(Alone(words), hashes, times, new, room)
     }
 
-    /// Adds keys next to other threads and processes. Keys without room make their bins stand for
-    /// all keys.
+    /// Adds keys while other threads and processes may add. If a key finds no room, its bin stands
+    /// for all keys.
     pub(crate) fn insert_many_shared(
         &self,
         words: &[AtomicU64],
@@ -494,7 +494,7 @@ impl WindowShape {
         done
     }
 
-    /// What a question at a moment is about, and the moments for which that is so.
+    /// What to look for at a moment, and the moments for which that stays the same.
     fn asked<C: Cells>(&self, cells: &C, at: Moment) -> (Asked, Range<i64>) {
         let (now, times) = match self.is_by_keys() {
             true => (
@@ -543,8 +543,8 @@ impl WindowShape {
         });
     }
 
-    /// Calls `each` with what every slot of a table holds that is kept, by its generation; `None`
-    /// for a slot that stands for all keys of a bin.
+    /// Calls `each` with the entry, bin and generation of every kept slot of a table; the entry is
+    /// `None` if the slot stands for all keys of the bin.
     pub(crate) fn for_each<W: Word>(
         &self,
         words: &[W],
@@ -583,8 +583,8 @@ impl WindowShape {
         }
     }
 
-    /// Adds what another window with the same tables remembers. False if there is no room for
-    /// all of it.
+    /// Adds the keys that another window with the same tables remembers. False if there isn't room
+    /// for all of them.
     pub(crate) fn unite<W: Word>(&self, words: &mut [u64], theirs: &[W]) -> bool {
         if let Some(latest) = self.latest(&Read(theirs)) {
             self.pass(&mut Alone(words), latest);
@@ -602,7 +602,7 @@ impl WindowShape {
                 if generation < clock.kept {
                     return;
                 }
-                // The newer sighting counts.
+                // The newer sighting wins.
                 clock.renews = true;
                 let Some(entry) = entry else {
                     table.mark_alone(&mut cells, bin, &clock);
@@ -632,7 +632,7 @@ impl WindowShape {
         fits
     }
 
-    /// Notes the generations that keys were added in to the same table of another window.
+    /// Marks the generations used in the same table of another window as used.
     fn use_as<W: Word>(&self, words: &mut [u64], table: &Table, theirs: &[W]) {
         let theirs = Read(theirs);
         let newest = self.newest(&theirs).unwrap_or_default();
@@ -643,7 +643,7 @@ impl WindowShape {
         }
     }
 
-    /// The share of all keys that are taken for present, as of the newest generation.
+    /// The share of all keys that seem present, as of the newest generation.
     pub(crate) fn share<W: Word>(&self, words: &[W]) -> f64 {
         let Some(newest) = self.newest(&Read(words)) else {
             return 0.0;
@@ -670,7 +670,7 @@ impl WindowShape {
 }
 
 impl Table {
-    /// The share of foreign keys that differ from all of so many.
+    /// The share of foreign keys that differ from all of this many keys.
     pub(crate) fn absent(&self, keys: f64) -> f64 {
         libm::exp(keys * libm::log1p(-1.0 / self.different()))
     }
@@ -701,7 +701,7 @@ impl Layout for WindowShape {
         let cells = Read(words);
         let pages = self.tables().flat_map(|table| table.epochs..table.words);
         let epochs: Option<i64> = pages.filter_map(|at| head::epoch_of(cells.load(at))).max();
-        // Read after them: writers let time pass before they write.
+        // Read after the epochs, because writers advance the time before they write.
         cells.then();
         let newest = self.newest(&cells);
         match epochs {
@@ -723,7 +723,7 @@ impl Layout for WindowShape {
             .or_else(|| Difference::between("slots", slots(self), slots(other)))
     }
 
-    /// As of the latest moment that was added.
+    /// As of the latest moment added.
     #[inline]
     fn contains<W: Word>(&self, words: &[W], hash: Hash) -> bool {
         let latest = self.latest(&Read(words)).unwrap_or_default();
@@ -745,7 +745,7 @@ impl Layout for WindowShape {
         self.contains_many_at(words, hashes, &[latest], out);
     }
 
-    /// Those counted in the generations that are remembered now.
+    /// The counts of the generations that are remembered now.
     fn keys_now<W: Word>(&self, words: &[W]) -> f64 {
         self.counted(words).unwrap_or(0) as f64
     }
@@ -762,7 +762,7 @@ impl Layout for WindowShape {
 }
 
 impl WindowShape {
-    /// What a question at a moment looks at.
+    /// What a look-up at a moment reads.
     pub(crate) fn explain_at<W: Word>(&self, words: &[W], hash: Hash, at: Moment) -> Explanation {
         let cells = Read(words);
         let (asked, _) = self.asked(&cells, at);

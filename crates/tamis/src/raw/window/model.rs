@@ -1,9 +1,8 @@
-//! Writers and readers of one table in every order that they can take, on a table so small that
-//! they meet: two bins on one page, and generations that pass meanwhile.
+//! Models of writers and readers of one table, in every order, on a table small enough that they
+//! collide: two bins on one page, with passing generations.
 //!
-//! A writer that sleeps between reading a word and exchanging it for as long as stamps take to come
-//! round, and finds the very same word again, is beyond any model; `docs/format.md` says how long
-//! that is.
+//! No model covers a writer that sleeps between reading a word and exchanging it until stamps wrap
+//! around, and then finds the very same word; `docs/format.md` says how long that takes.
 
 use super::cells::{Beside, Cells};
 use super::shape::{Entry, Span, Spot, Table, WindowOptions, WindowShape};
@@ -17,7 +16,7 @@ use loom::sync::atomic::{
 };
 use std::sync::{OnceLock, atomic};
 
-/// The words of a table as the model sees them.
+/// The words of a table in the model.
 #[derive(Clone)]
 struct Modelled(Arc<Vec<AtomicU64>>);
 
@@ -77,7 +76,7 @@ fn entry(home: u64, print: u64) -> Entry {
     Entry { home, print }
 }
 
-/// Words with these entries, each of its generation.
+/// Words with these entries and their generations.
 fn with(entries: &[(Entry, i64)]) -> Modelled {
     let words = (0..shape().body_len() / 8).map(|_| atomic::AtomicU64::new(0));
     let words: Vec<_> = words.collect();
@@ -90,13 +89,13 @@ fn with(entries: &[(Entry, i64)]) -> Modelled {
     Modelled(Arc::new(words.collect()))
 }
 
-/// Entries that have these two bins.
+/// Entries with these two bins.
 fn entries(home: u64, second: u64) -> impl Iterator<Item = Entry> {
     let each = (1..).map(move |print| entry(home, print));
     each.filter(move |entry| table().second(*entry) == second)
 }
 
-/// Makes two bins full of keys that lie in their second bins and so can't move, each of its generation.
+/// Fills two bins with keys in their second bins, which can't move, with these generations.
 fn with_immovable(generations: [[i64; 6]; 2]) -> (Modelled, Vec<(Entry, i64)>) {
     let cells = with(&[(entry(2, 500), 5)]);
     let mut all = Vec::new();
@@ -105,7 +104,7 @@ fn with_immovable(generations: [[i64; 6]; 2]) -> (Modelled, Vec<(Entry, i64)>) {
         for ((nth, generation), entry) in generations.into_iter().enumerate().zip(entries) {
             let (at, shift) = (table().bin(bin) + nth / 3, (nth % 3) as u32 * 21);
             let value = table().lanes.value(entry.print, true);
-            // Before the model begins nobody else has the words.
+            // No other thread has the words before the model starts.
             let word = cells.load(at);
             let word = table().lanes.with(word, shift, value, generation);
             cells.0[at].store(word, Relaxed);
@@ -115,7 +114,7 @@ fn with_immovable(generations: [[i64; 6]; 2]) -> (Modelled, Vec<(Entry, i64)>) {
     (cells, all)
 }
 
-/// How many of these were told "new".
+/// How many results are "new".
 fn new(told: &[Told]) -> usize {
     let is_new = |told: &&Told| matches!(told, Told::New(_) | Told::Marked);
     told.iter().filter(is_new).count()
@@ -133,7 +132,7 @@ fn add<C: Cells>(cells: &mut C, entry: Entry, clock: &Clock) -> Told {
     table().insert(Isa::best(), cells, &table().spot(entry), clock)
 }
 
-/// With at most three switches between threads that have not finished: every pair of steps meets.
+/// With at most three preemptions, which covers every pair of steps.
 fn check(model: impl Fn() + Sync + Send + 'static) {
     check_with(3, model);
 }
@@ -157,12 +156,12 @@ fn two_who_add_one_key_are_told_new_once() {
     });
 }
 
-/// The fault of the first edition: a key is added to a page of which the forgotten ones are
-/// being emptied, in a generation that whoever does so has not heard of.
+/// The bug of the first version: a key is added while forgotten keys are removed from its page, in
+/// a generation that the remover doesn't know of.
 #[test]
 fn what_is_added_while_a_page_is_swept_stays() {
     check(|| {
-        // Stamps come round after eight generations: the old key has the stamp of the new one.
+        // Stamps wrap around after eight generations: the old key has the new key's stamp.
         let cells = with(&[(entry(0, 3), 1)]);
         let mut sweeping = cells.clone();
         let other = loom::thread::spawn(move || add(&mut sweeping, entry(1, 5), &clock(8, 8)));
@@ -176,7 +175,7 @@ fn what_is_added_while_a_page_is_swept_stays() {
     });
 }
 
-/// Whoever looks for a key while it moves to its second bin finds it in one of the two.
+/// A look-up during a key's move to its second bin finds it in one of the two.
 #[test]
 fn a_key_that_moves_is_never_missed() {
     check(|| {
@@ -189,14 +188,15 @@ fn a_key_that_moves_is_never_missed() {
         let other = loom::thread::spawn(move || has(&looking, first, 5));
         let told = add(&mut cells.clone(), added, &clock(5, 5));
         assert_eq!(told, Told::New(None));
-        // The first is the one that moves.
+        // The first key is the one that moves.
         assert!(other.join().unwrap(), "missed while it moved");
         assert!(full.iter().all(|(entry, _)| has(&cells, *entry, 5)));
         assert!(has(&cells, added, 5));
     });
 }
 
-/// The same key again in a later generation, by two: it is told new, and restamped, once.
+/// Two threads see a forgotten key again, in a later generation: one gets "new", and it is
+/// restamped once.
 #[test]
 fn a_key_that_was_forgotten_is_told_new_once() {
     check(|| {
@@ -213,7 +213,8 @@ fn a_key_that_was_forgotten_is_told_new_once() {
     });
 }
 
-/// One finds the home bin full, the other empties it of what is forgotten: both add one key, to different bins.
+/// One thread finds the home bin full, the other removes forgotten keys from it: both add the same key, to
+/// different bins.
 #[test]
 fn a_key_is_told_new_once_while_its_home_bin_is_emptied() {
     check(|| {
@@ -231,7 +232,8 @@ fn a_key_is_told_new_once_while_its_home_bin_is_emptied() {
     });
 }
 
-/// An empty slot that one has seen is taken by another key, and emptied again: the key went elsewhere meanwhile.
+/// Another key takes an empty slot that one thread saw, and the slot is emptied again; in between, the key went
+/// elsewhere.
 #[test]
 fn a_key_is_told_new_once_though_its_slot_was_taken_meanwhile() {
     check(|| {
@@ -256,7 +258,8 @@ fn a_key_is_told_new_once_though_its_slot_was_taken_meanwhile() {
     });
 }
 
-/// Two who add one key to bins from which another key has to move, each of them one.
+/// Two threads add one key to bins from which they must first move another key, each thread a
+/// different one.
 #[test]
 fn two_who_make_room_for_one_key_are_told_new_once() {
     check_with(2, || {
@@ -272,7 +275,7 @@ fn two_who_make_room_for_one_key_are_told_new_once() {
     });
 }
 
-/// A key that moves is seen again meanwhile, in a later generation: it is remembered from then on.
+/// A moving key is seen again in a later generation, and stays remembered.
 #[test]
 fn a_key_that_is_seen_again_while_it_moves_stays() {
     check(|| {
@@ -290,7 +293,7 @@ fn a_key_that_is_seen_again_while_it_moves_stays() {
     });
 }
 
-/// Two who add one key for which there is no room: one of them lets its home bin stand for all.
+/// Two threads add one key without room: one of them makes its home bin stand for all.
 #[test]
 fn two_who_find_no_room_for_one_key_are_told_new_once() {
     check(|| {
@@ -304,7 +307,8 @@ fn two_who_find_no_room_for_one_key_are_told_new_once() {
     });
 }
 
-/// One finds no room and lets the home bin stand for all, the other empties a slot there and adds the same key.
+/// One thread finds no room and makes the home bin stand for all; the other empties a slot there and adds the
+/// same key.
 #[test]
 fn a_key_is_told_new_once_while_its_bin_comes_to_stand_for_all() {
     for bin in 0..2 {
@@ -325,7 +329,7 @@ fn a_key_is_told_new_once_while_its_bin_comes_to_stand_for_all() {
     }
 }
 
-/// Whoever looks for a key whose slot comes to stand for all is told "yes".
+/// A look-up finds a key whose slot is being made to stand for all.
 #[test]
 fn a_key_whose_slot_comes_to_stand_for_all_is_never_missed() {
     check(|| {
@@ -338,7 +342,7 @@ fn a_key_whose_slot_comes_to_stand_for_all_is_never_missed() {
     });
 }
 
-/// The same for whoever adds it again: it is not new.
+/// Also, when it is added again, it isn't new.
 #[test]
 fn a_key_whose_slot_comes_to_stand_for_all_is_not_new() {
     check(|| {
@@ -351,7 +355,8 @@ fn a_key_whose_slot_comes_to_stand_for_all_is_not_new() {
     });
 }
 
-/// A key is seen again, in a later generation, while its slot comes to stand for all: so that stands as long.
+/// A key is seen again, in a later generation, while its slot is made to stand for all. That slot must last
+/// as long as the key.
 #[test]
 fn a_bin_stands_for_all_as_long_as_its_newest_key() {
     check(|| {
@@ -362,7 +367,7 @@ fn a_bin_stands_for_all_as_long_as_its_newest_key() {
         let other = loom::thread::spawn(move || add(&mut seeing, seen, &clock(6, 6)));
         let key = entries(0, 1).next().unwrap();
         assert_eq!(add(&mut cells.clone(), key, &clock(5, 5)), Told::Marked);
-        // If that was later, it isn't new, and nothing is remembered longer than by then.
+        // If that came later, it isn't new, and needn't be remembered longer.
         let is_later = other.join().unwrap() == Told::Seen;
         assert!(is_later || has(&cells, seen, 8), "forgotten early");
     });

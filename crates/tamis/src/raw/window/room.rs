@@ -1,25 +1,25 @@
-//! Room in full bins: keys that move on to their second bins.
+//! Makes room in full bins by moving keys to their second bins.
 
 use super::cells::Cells;
 use super::lanes::Slot;
 use super::shape::{Entry, Spot, Table};
 use super::table::{Clock, Found};
 
-/// Bins that are looked into to make room, before a table is called full.
+/// How many second bins to search for room before a table counts as full.
 const BINS_TRIED: u32 = 500;
-/// How many keys move one another on to make room for one.
+/// How many keys may move in a chain to make room for one.
 const LONGEST_CHAIN: u32 = 4;
 
-/// What making room for a key has left to try.
+/// The remaining attempts to make room for a key.
 struct Tries {
     bins: u32,
-    /// Whether keys of the newest generation move, too. Next to other writers they do so last: whoever adds one of
-    /// them at this very moment may be looking for it where it was.
+    /// Whether keys of the newest generation move, too. With concurrent writers they do so last, because another
+    /// writer that is adding the same key may be looking for it at its old place.
     newest: bool,
 }
 
 impl Table {
-    /// A slot in one of the bins whose key was copied to its second bin.
+    /// Copies a key from one of the bins to its second bin, and returns its old slot.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room<C: Cells>(
@@ -49,7 +49,8 @@ impl Table {
         None
     }
 
-    /// Copies one key of a full bin to its second bin, where others move on if need be; its slot.
+    /// Copies one key of a full bin to its second bin, moving others there on if needed, and
+    /// returns its old slot.
     fn move_on<C: Cells>(
         &self,
         cells: &mut C,
@@ -73,7 +74,7 @@ impl Table {
                 let value = self.lanes.value(print, true);
                 let found = self.find_as_of(cells, second, value, clock);
                 let is_there = match (found.slot, found.empty) {
-                    // Left by somebody who was interrupted here.
+                    // Left by an interrupted writer.
                     (Some((_, there)), _) if there >= generation => true,
                     (Some((slot, _)), _) | (None, Some(slot)) => {
                         self.put(cells, slot, value, generation, clock)
@@ -91,7 +92,7 @@ impl Table {
         None
     }
 
-    /// What a bin has of a value, when all that is forgotten in the clock's newest generation has left its page.
+    /// Finds a value in a bin, after removing from its page all keys that the clock's newest generation forgets.
     fn find_as_of<C: Cells>(
         &self,
         cells: &mut C,

@@ -1,4 +1,4 @@
-//! What a window remembers, and where its tables, bins and slots are.
+//! The options of a window, and the places of its tables, bins and slots.
 
 use crate::error::Error;
 use crate::hash::{Hash, reduce};
@@ -9,21 +9,21 @@ use std::time::Duration;
 
 /// The most generations of a window.
 pub(crate) const MAX_GENERATIONS: u32 = 62;
-/// Generations that are kept besides those of the span: the one being filled, and one more
-/// for questions that are up to a generation late.
+/// Generations kept besides those of the span: the one being filled, and one for queries that are
+/// up to a generation late.
 const MORE: u32 = 2;
 /// The shortest generation, in microseconds.
 const SHORTEST: u64 = 1_000;
-/// The longest: what moments span.
+/// The longest: the range of moments.
 const LONGEST: u64 = 20_000 * 366 * 86_400 * 1_000_000;
 const MAX_BINS: u64 = 1 << 48;
 /// Words of the head before the tables; see `head.rs`.
 const HEAD: usize = 8;
-/// Words that have one epoch: 32 KiB, so that the epochs stay in the cache and emptying a page
-/// of forgotten keys takes a few microseconds.
+/// Words that share one epoch: 32 KiB, so that epochs stay in the cache, and removing a page's
+/// forgotten keys takes a few microseconds.
 pub(crate) const PAGE: usize = 4096;
-/// Each table after the first holds twice the keys of the one before it, so this many are
-/// more than any memory.
+/// Each table after the first holds twice the keys of the previous one, so this many exceed any
+/// memory.
 pub(crate) const MAX_TABLES: u32 = 24;
 
 /// What a window spans.
@@ -37,11 +37,11 @@ pub(crate) const MAX_TABLES: u32 = 24;
 pub enum Span {
     /// A time: "seen in the last 24 hours".
     Time(Duration),
-    /// A number of keys told new: "among the last ten million".
+    /// A number of new keys: "among the last ten million".
     Keys(u64),
 }
 
-/// When a key is told new again.
+/// When a key is reported as new again.
 ///
 /// ```
 /// use tamis::window::Renewal;
@@ -49,13 +49,13 @@ pub enum Span {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// A span after it was told new, however often it was seen since.
+    /// A span after it was reported as new, however often it was seen since.
     Within,
     /// A span after it was last seen: every sighting renews it.
     Quiet,
 }
 
-/// What a window remembers, and how exactly it forgets.
+/// The options of a window: what to remember, and how precisely to forget.
 ///
 /// ```
 /// use std::time::Duration;
@@ -73,7 +73,7 @@ pub struct WindowOptions {
 }
 
 impl WindowOptions {
-    /// A window of this span in 8 generations, in which keys are not renewed.
+    /// A window of this span in 8 generations, without renewal.
     pub const fn new(span: Span) -> Self {
         Self {
             span,
@@ -82,37 +82,36 @@ impl WindowOptions {
         }
     }
 
-    /// In how many generations the span is divided, 1 to 62. A key is forgotten
-    /// within one generation after the span. More of them forget more exactly
-    /// and cost more time, as each is asked.
+    /// The number of generations in the span, 1 to 62. A key is forgotten within one generation
+    /// after the span. More generations forget more precisely, but take more time, because look-ups
+    /// read each.
     pub const fn generations(mut self, generations: u32) -> Self {
         self.generations = generations;
         self
     }
 
-    /// When a key is told new again.
+    /// When a key is reported as new again.
     pub const fn renewal(mut self, renewal: Renewal) -> Self {
         self.renewal = renewal;
         self
     }
 
-    /// What it remembers.
+    /// The span it remembers.
     pub const fn span(&self) -> Span {
         self.span
     }
 
-    /// In how many generations.
+    /// The number of generations in the span.
     pub const fn generation_count(&self) -> u32 {
         self.generations
     }
 
-    /// When a key is told new again.
+    /// When a key is reported as new again.
     pub const fn renewed(&self) -> Renewal {
         self.renewal
     }
 
-    /// What one generation spans: how much longer than the span a key may be
-    /// remembered.
+    /// The length of one generation: how much longer than the span a key may be remembered.
     pub fn band(&self) -> Span {
         let generations = u64::from(self.generations.max(1));
         match self.span {
@@ -153,14 +152,14 @@ impl WindowOptions {
     }
 }
 
-/// How a word is divided into slots: 4 of 16 bits, 3 of 21, 2 of 32, or 1 of 64.
+/// The possible widths of slots: 4 of 16 bits per word, 3 of 21, 2 of 32, or 1 of 64.
 const WIDTHS: [u32; 4] = [16, 21, 32, 64];
-/// Words of a bin in tables that are added to a full window, for each width.
+/// Words of a bin in tables added to a full window, for each width.
 const GROWN_BINS: [u32; 4] = [4, 4, 4, 8];
 
-/// The share of a table's slots, in 256ths, that keys may take when bins have this many slots.
-/// Up to there, keys that find both bins full make room by moving others: in simulations of
-/// sliding windows fewer than one in ten million failed to.
+/// The share of a table's slots, in 256ths, that keys may take with this many slots per bin. Up to
+/// that, keys that find both bins full can make room by moving others: in simulations of sliding
+/// windows fewer than one in ten million failed.
 const fn load_of(slots: u32) -> Option<u64> {
     match slots {
         6 => Some(208),
@@ -173,13 +172,13 @@ const fn load_of(slots: u32) -> Option<u64> {
     }
 }
 
-/// The geometry of a [`Window`](crate::Window): tables of bins of slots. Nearly always one
-/// table; one that became too small is followed by others.
+/// The geometry of a [`Window`](crate::Window): tables of bins of slots. Nearly always one table;
+/// others follow one that became too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowShape {
     /// Of the first table.
     bins: u64,
-    /// Which of [`WIDTHS`] the slots of the first table have.
+    /// The first table's slot width, as an index of [`WIDTHS`].
     width: u32,
     /// Words of a bin of the first table: 2, 4 or 8.
     bin_words: u32,
@@ -189,23 +188,23 @@ pub struct WindowShape {
     by_keys: bool,
     /// What it remembers.
     span: u64,
-    /// Into how many generations the span was to be divided.
+    /// The requested number of generations in the span.
     generations: u32,
-    /// What a generation lasts. This and the rest follow from the above.
+    /// The length of a generation. This and the rest follow from the above.
     step: u64,
-    /// Generations of the span: fewer than asked for where the span is a few keys.
+    /// Actual generations in the span: fewer than requested if the span is only a few keys.
     in_span: u32,
     stamp_bits: u32,
     newest: Table,
     /// Words of the body.
     words: u64,
-    /// What it is asked and changed with.
+    /// The instructions to use.
     pub(super) isa: Isa,
 }
 
 impl WindowShape {
-    /// For a window whose first table has `bins` bins of `bin_words` words (2, 4 or 8), with
-    /// slots of `width` bits (16, 21, 32 or 64).
+    /// For a window whose first table has `bins` bins of `bin_words` words (2, 4 or 8), with slots
+    /// of `width` bits (16, 21, 32 or 64).
     pub fn new(
         options: &WindowOptions,
         bins: u64,
@@ -304,20 +303,19 @@ impl WindowShape {
         Self::decode(bins, a & 0xFF_FFFF | 1 << 24, b, span).unwrap_or(self)
     }
 
-    /// The same window with one more table, unless there are too many.
+    /// The same window with one more table; `None` if there are too many.
     pub(crate) fn grown(self) -> Option<Self> {
         let (bins, a, b, span) = self.encode();
         Self::decode(bins, a.checked_add(1 << 24)?, b, span).ok()
     }
 
-    /// Keys that the tables together hold at no more than the planned rate, the last of them
-    /// those of the generations that are kept beyond the span.
+    /// Keys that the first table holds at no more than the planned rate.
     fn room_of_first(&self) -> u64 {
         let slots = 64 / WIDTHS[self.width as usize] * self.bin_words;
         self.bins * u64::from(slots) * load_of(slots).unwrap_or(0) / 256
     }
 
-    /// Bins of a table: those after the first hold twice the keys of the one before.
+    /// Bins of a table: those after the first hold twice the keys of the previous one.
     fn bins_of(&self, table: u32) -> u128 {
         if table == 0 {
             return self.bins.into();
@@ -346,7 +344,7 @@ impl WindowShape {
         (0..self.tables).map(move |table| shape.table(table))
     }
 
-    /// The table that new keys are added to.
+    /// The table for new keys.
     #[inline]
     pub(crate) const fn newest_table(&self) -> &Table {
         &self.newest
@@ -387,12 +385,12 @@ impl WindowShape {
         WIDTHS[self.width as usize]
     }
 
-    /// How many tables there are: one, unless more keys came than it was made for.
+    /// The number of tables: one, unless more keys came than it was made for.
     pub const fn table_count(&self) -> u32 {
         self.tables
     }
 
-    /// What it remembers, and how exactly it forgets.
+    /// Its options: what to remember, and how precisely to forget.
     pub const fn options(&self) -> WindowOptions {
         WindowOptions {
             span: match self.by_keys {
@@ -404,7 +402,7 @@ impl WindowShape {
         }
     }
 
-    /// Whether its clock is the number of keys.
+    /// Whether it counts keys instead of time.
     #[inline]
     pub const fn is_by_keys(&self) -> bool {
         self.by_keys
@@ -420,19 +418,19 @@ impl WindowShape {
         self.step
     }
 
-    /// Generations whose keys take room: those of the span, the one being filled, and one
-    /// for questions that are late.
+    /// Generations whose keys take room: those of the span, the one being filled, and one for late
+    /// queries.
     pub(crate) const fn kept(&self) -> u32 {
         self.in_span + MORE
     }
 
-    /// Slots that `keys` keys in every span take at the most, if they come evenly.
+    /// The most slots that `keys` keys in every span take, if they come evenly.
     pub(crate) fn slots_for(&self, keys: u64) -> u128 {
         let (kept, span) = (u128::from(self.kept()), u128::from(self.in_span));
         (u128::from(keys) * kept).div_ceil(span)
     }
 
-    /// The oldest generation that counts for a question about this one.
+    /// The oldest generation that a query at this one covers.
     #[inline]
     pub(crate) const fn oldest_for(&self, generation: i64) -> i64 {
         generation - self.in_span as i64
@@ -445,18 +443,18 @@ impl WindowShape {
     }
 }
 
-/// Bits of a stamp: enough to tell the generations that are kept from half as many others,
-/// so that a writer may be that late without being mistaken.
+/// Bits of a stamp: enough to distinguish the kept generations from at least half as many others,
+/// so that a writer may be that late without confusion.
 const fn stamp_bits(in_span: u32) -> u32 {
     let kept = in_span + MORE;
     let spare = if kept / 2 > 4 { kept / 2 } else { 4 };
     (kept + spare).next_power_of_two().trailing_zeros()
 }
 
-/// One table of a window, by the numbers of its words in the body.
+/// One table of a window, as word indices in the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// Where the counts of its generations begin.
+    /// Where the counts of its generations start.
     pub(crate) ring: usize,
     /// Where the epochs of its pages begin.
     pub(crate) epochs: usize,
@@ -469,14 +467,14 @@ pub(crate) struct Table {
     pub(crate) lanes: Lanes,
 }
 
-/// A key in a table: its home bin, and what a slot keeps of it.
+/// A key in a table: its home bin, and the part stored in a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) home: u64,
     pub(crate) print: u64,
 }
 
-/// Where a key may lie, and what a slot keeps of it.
+/// The possible places of a key, and the part stored in a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spot {
     /// The first words of its home bin and of its second one.
@@ -501,14 +499,14 @@ impl Table {
         }
     }
 
-    /// Slots that keys may take as planned.
+    /// The planned number of slots for keys.
     pub(crate) fn room(&self) -> u64 {
         let slots = self.slots_of_bin();
         self.bins * u64::from(slots) * load_of(slots).unwrap_or(0) / 256
     }
 
-    /// Slots that keys may take before there has to be another table: streams are never quite
-    /// even. Half of what is left for bins that differ.
+    /// The number of slots that keys may take before another table is needed: half of the rest is
+    /// reserved, because streams are never quite even and bins differ.
     pub(crate) fn most(&self) -> u64 {
         let slots = self.bins * u64::from(self.slots_of_bin());
         slots - (slots - self.room()) / 2
@@ -518,7 +516,7 @@ impl Table {
         self.lanes.per_word() * self.bin_words as u32
     }
 
-    /// The pairs of home and fingerprint that can be told apart.
+    /// The number of distinguishable pairs of home and fingerprint.
     pub(crate) fn different(&self) -> f64 {
         self.bins as f64 * self.lanes.prints as f64
     }
@@ -531,7 +529,7 @@ impl Table {
         }
     }
 
-    /// Where an entry may lie.
+    /// The possible places of an entry.
     #[inline(always)]
     pub(crate) fn spot(&self, entry: Entry) -> Spot {
         debug_assert!(entry.home < self.bins);
@@ -541,13 +539,13 @@ impl Table {
         }
     }
 
-    /// Where a key may lie.
+    /// The possible places of a key.
     #[inline(always)]
     pub(crate) fn spot_of(&self, hash: Hash) -> Spot {
         self.spot(self.entry(hash))
     }
 
-    /// The other bin that an entry may lie in.
+    /// The second bin of an entry.
     #[inline(always)]
     pub(crate) fn second(&self, entry: Entry) -> u64 {
         let spread = entry.print.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -559,7 +557,7 @@ impl Table {
         }
     }
 
-    /// The home of an entry that lies in its second bin.
+    /// The home of an entry found in its second bin.
     pub(crate) fn home_of(&self, second: u64, print: u64) -> u64 {
         let ahead = self.second(Entry { home: 0, print });
         if second >= ahead {
@@ -569,19 +567,19 @@ impl Table {
         }
     }
 
-    /// Where a bin's words begin.
+    /// The index of a bin's first word.
     #[inline(always)]
     pub(crate) fn bin(&self, bin: u64) -> usize {
         self.words + bin as usize * self.bin_words
     }
 
-    /// The word with the epoch of the page that a word of a bin is in.
+    /// The index of the epoch for the page of a bin's word.
     #[inline(always)]
     pub(crate) fn epoch_of(&self, word: usize) -> usize {
         self.epochs + (word - self.words) / PAGE
     }
 
-    /// The words of the page that has this epoch.
+    /// The words of the page that this epoch is for.
     pub(crate) fn page_of(&self, epoch: usize) -> std::ops::Range<usize> {
         let first = self.words + (epoch - self.epochs) * PAGE;
         first..(first + PAGE).min(self.words + self.bins as usize * self.bin_words)

@@ -1,16 +1,15 @@
-//! Asking and changing one table: the slots of a key's two bins.
+//! Look-ups and changes in one table: the slots of a key's two bins.
 //!
-//! A key lies in its home bin, or where that is full in its second one. Keys move once at the
-//! most, from home to second bin, and are copied before they are removed; whoever looks into the
-//! home bin first therefore misses none. How writers of one key agree is in `writers.rs`.
+//! A key is in its home bin or, if that is full, in its second one. Keys move at most once, from
+//! home to second bin, and are copied before they are removed, so reading the home bin first finds
+//! them always. `writers.rs` explains how writers of one key agree.
 //!
-//! A slot's stamp is the low part of its generation's number, so it comes round. The epoch of a
-//! page tells which round is meant: nothing on a page is newer than its epoch, and before an
-//! epoch becomes newer, the slots of all generations that are forgotten by then are emptied. A key
-//! of a generation that is newer than the epoch is added after that alone. A pause of any length
-//! therefore costs nothing and brings nothing back.
+//! A slot's stamp is the low part of its generation's number, so it wraps around. The epoch of a
+//! page resolves that: nothing on a page is newer than its epoch, and before an epoch advances, the
+//! slots of all generations forgotten by then are emptied. Only after that is a key of a newer
+//! generation added. So a pause of any length costs nothing and brings nothing back.
 
-// Functions that are inlined for speed are not in WebAssembly, where size counts for more.
+// In WebAssembly, size matters more, so functions aren't inlined for speed.
 
 use super::cells::Cells;
 use super::head::{epoch_of, has_full_bins, moved_epoch, word_of};
@@ -23,9 +22,9 @@ use crate::raw::isa::{Batch, Isa, prefetch};
 pub(crate) struct Clock {
     /// The generation of the key.
     pub(crate) now: i64,
-    /// The newest of all.
+    /// The newest generation of all.
     pub(crate) newest: i64,
-    /// A key of this generation or a later one is in the window.
+    /// Keys of this generation or a later one are in the window.
     pub(crate) oldest: i64,
     /// Slots of generations before this one are empty.
     pub(crate) kept: i64,
@@ -48,33 +47,33 @@ impl Clock {
     }
 }
 
-/// What became of a key.
+/// The result of adding a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// It was not in the window. Its slot had this generation before, if it had one.
+    /// It wasn't in the window. Includes the previous generation of its slot, if it had one.
     New(Option<i64>),
-    /// It was.
+    /// It was in the window.
     Seen,
-    /// It was, and is now in the generation of the clock. Its slot had this generation before, if it
-    /// had one.
+    /// It was in the window, and now has the generation of the clock. Includes the previous
+    /// generation of its slot, if it had one.
     Renewed(Option<i64>),
-    /// It was not in the window, and has no slot: one of its home bin stands for all keys now.
+    /// It wasn't in the window, and has no slot: a slot of its home bin now stands for all keys.
     Marked,
-    /// There is no room for it. Only writers that are alone are told so.
+    /// There is no room for it. Returned only with exclusive access.
     Full,
 }
 
-/// What a question is about: keys of this generation or later ones.
+/// What a query looks for: keys of this generation or later ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) oldest: i64,
     pub(crate) full_bins: bool,
 }
 
-/// What was found in a bin.
+/// The result of searching a bin.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
-    /// The slot with the value, the newest of several.
+    /// The newest slot with the value.
     pub(super) slot: Option<(Slot, i64)>,
     /// The first empty slot.
     pub(super) empty: Option<Slot>,
@@ -82,7 +81,7 @@ pub(super) struct Found {
     pub(super) full: Option<i64>,
 }
 
-/// A page of words that are nobody else's, to be emptied of slots from before a generation.
+/// Removes slots from before a generation from a page, with exclusive access.
 struct Empty<'a> {
     words: &'a mut [u64],
     lanes: Lanes,
@@ -94,7 +93,7 @@ impl Batch for Empty<'_> {
     #[inline(always)]
     fn run(self, _: Isa) {
         for words in self.words.chunks_mut(64) {
-            // What comes next is fetched meanwhile, a line of eight words at a time.
+            // Prefetches the following words meanwhile, a line of eight at a time.
             for line in 8..16 {
                 prefetch(words.as_ptr().wrapping_add(8 * line));
             }
@@ -107,13 +106,13 @@ impl Batch for Empty<'_> {
 }
 
 impl Table {
-    /// A word all of whose slots have the key, in its home bin or in its second one.
+    /// A word with the key in all slots, for its home bin or its second one.
     #[inline(always)]
     pub(super) fn all_in(&self, spot: &Spot, nth: usize) -> u64 {
         self.lanes.all_in(spot.prints, nth)
     }
 
-    /// A slot's value for a key, in its home bin or in its second one.
+    /// A slot's value for a key, in its home bin or its second one.
     #[inline(always)]
     pub(super) fn value_in(&self, spot: &Spot, nth: usize) -> u64 {
         self.lanes.value_at(self.all_in(spot, nth), 0)
@@ -130,24 +129,24 @@ impl Table {
     ) -> bool {
         let having = self.look::<C, false>(isa, cells, spot).having;
         if having == 0 {
-            // Most keys that are absent need no more than this.
+            // Most absent keys end here.
             return asked.full_bins && { *self }.is_there(cells, *spot, *asked);
         }
-        // Most that are present no more than this. What is seldom called gets copies: so the
-        // compiler knows that nobody changes the originals, and keeps them in registers.
+        // Most present keys end here. The rare call gets copies, so that the compiler knows the
+        // originals don't change and keeps them in registers.
         self.has_recent(cells, spot, having.trailing_zeros(), asked) || { *self }
             .is_there(cells, *spot, *asked)
     }
 
-    /// [`contains`](Self::contains), also if a key's slot is replaced meanwhile by one that stands for all
-    /// keys, and `asked` doesn't know yet that there are any.
+    /// [`contains`](Self::contains), which also works if a slot that stands for all keys replaces the
+    /// key's slot concurrently, and `asked` doesn't know of any.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(crate) fn holds<C: Cells>(&self, isa: Isa, cells: &C, spot: &Spot, asked: &Asked) -> bool {
         self.contains(isa, cells, spot, asked)
             || !asked.full_bins && self.is_marked(cells, spot, asked)
     }
 
-    /// Whether it holds a key by a slot that stands for all keys, which came after `asked` was known.
+    /// Whether a slot that stands for all keys, made after `asked`, holds the key.
     #[inline(always)]
     pub(super) fn is_marked<C: Cells>(&self, cells: &C, spot: &Spot, asked: &Asked) -> bool {
         cells.then();
@@ -155,8 +154,8 @@ impl Table {
         has_full_bins(cells) && { *self }.is_there(cells, *spot, Asked { oldest, full_bins })
     }
 
-    /// Whether the first slot of a word that has the key is of a generation that counts. If
-    /// not, others may be.
+    /// Whether the first slot with the key in this word is of a generation that counts. If not,
+    /// others may be.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     fn has_recent<C: Cells>(&self, cells: &C, spot: &Spot, bit: u32, asked: &Asked) -> bool {
         let (at, nth) = self.word(spot, bit);
@@ -171,11 +170,11 @@ impl Table {
         like != 0 && is_same && self.is_since(word, like, epoch, asked.oldest)
     }
 
-    /// Whether the first of these slots is of this generation or a later one, by the word of its page.
+    /// Whether the first of these slots is of this generation or a later one, given its page's word.
     #[inline(always)]
     fn is_since(&self, word: u64, slots: u64, page: u64, oldest: i64) -> bool {
         let epoch = moved_epoch(page);
-        // Generations as pages have them: zero, which is none, is below all.
+        // Compares stored epochs: zero, which means none, is below all.
         epoch - self.lanes.age(word >> slots.trailing_zeros(), epoch)
             >= word_of(oldest).cast_signed()
     }
@@ -240,8 +239,8 @@ impl Table {
         found
     }
 
-    /// Empties the slots of a page that are forgotten, so that keys of the newest generation can
-    /// be added there; its epoch.
+    /// Empties the forgotten slots of a page, so that keys of the newest generation can be added
+    /// there; returns the page's epoch.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(super) fn renew<C: Cells>(
         &self,
@@ -272,8 +271,8 @@ impl Table {
         }
     }
 
-    /// Empties the slots of a page from before a generation. False if the page got another
-    /// epoch meanwhile, by which stamps have to be read.
+    /// Empties the slots of a page from before a generation. False if the page's epoch, which
+    /// determines the meaning of stamps, changed concurrently.
     fn empty_page<C: Cells>(&self, cells: &mut C, at: usize, epoch: i64, before: i64) -> bool {
         if let Some(words) = cells.alone() {
             let words = &mut words[self.page_of(at)];
@@ -293,8 +292,8 @@ impl Table {
                 if kept == old {
                     break;
                 }
-                // A slot newer than the epoch that we know was added after the epoch had changed:
-                // if we read one, we read the new epoch here.
+                // A slot newer than our epoch was added after the epoch had changed: if we read
+                // such a slot, we read the new epoch here.
                 cells.then();
                 if C::SHARED && self.epoch(cells, at) != Some(epoch) {
                     return false;
@@ -323,8 +322,8 @@ impl Table {
         }
     }
 
-    /// Adds a key that no slot has to a bin with an empty slot, or finds one that is in the window: the
-    /// usual cases. Whether it is new; `None` in any other case.
+    /// The usual cases: adds a key that no slot has to a bin with an empty slot, or finds one that is
+    /// in the window. Returns whether it is new; `None` in any other case.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(super) fn insert_simply<C: Cells>(
         &self,
@@ -337,7 +336,7 @@ impl Table {
         let epochs = pages.map(|page| cells.load(page));
         let look = self.look::<C, true>(isa, cells, spot);
         let since = |epoch: u64| epoch.wrapping_sub(word_of(clock.now));
-        // Below zero, or of a page that is damaged: no two generations are that far apart.
+        // Negative, or from a damaged page: generations are never that far apart.
         let is_older = (since(epochs[0]) | since(epochs[1])) >> 59 != 0;
         let is_known = look.having != 0;
         if is_older || clock.full_bins || !is_known && look.empty == 0 {
@@ -347,8 +346,8 @@ impl Table {
             look.empty & ((1 << self.bin_words) - 1),
             look.empty >> self.bin_words << self.bin_words,
         );
-        // Bins that are filled evenly are seldom full. Writers that are not alone have to
-        // take the first empty slot, where they meet.
+        // Evenly filled bins are seldom full. Concurrent writers must take the first empty slot, so
+        // that they meet.
         let bit = match is_known {
             true => look.having,
             false if !C::SHARED && second.count_ones() > home.count_ones() => second,
@@ -357,10 +356,10 @@ impl Table {
         .trailing_zeros();
         let (at, nth) = self.word(spot, bit);
         cells.then();
-        // If it has changed since, it is this word that counts.
+        // Reload it: this value is the one to exchange.
         let word = cells.load(at);
         if C::SHARED && !is_known {
-            // The others once more, later than this one; see `writers.rs`.
+            // Check the others again, later than this one; see `writers.rs`.
             cells.agree();
             if self.look::<C, false>(isa, cells, spot).having != 0 || has_full_bins(cells) {
                 return None;

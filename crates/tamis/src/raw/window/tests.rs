@@ -1,4 +1,4 @@
-//! How keys come must not matter: bursts, peaks, pauses, and more than planned.
+//! The arrival pattern of keys must not matter: bursts, peaks, pauses, and more than planned.
 
 use super::cells::{Alone, Read};
 use super::head::has_full_bins;
@@ -25,7 +25,7 @@ fn at(micros: i64) -> Moment {
     Moment::from_micros(micros)
 }
 
-/// Adds keys `first..`, each at its moment; how many were told new.
+/// Adds keys `first..`, each at its moment; returns how many were new.
 fn add(window: &mut Window, first: u64, moments: &[Moment]) -> u64 {
     let hashes: Vec<Hash> = (first..first + moments.len() as u64)
         .map(Hash::from)
@@ -35,7 +35,7 @@ fn add(window: &mut Window, first: u64, moments: &[Moment]) -> u64 {
     new.iter().filter(|new| **new).count() as u64
 }
 
-/// How `n` keys come in one span.
+/// The arrival times of `n` keys in one span.
 fn arrivals(name: &str, n: i64) -> Vec<i64> {
     match name {
         "at once" => vec![0; n as usize],
@@ -97,7 +97,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
                     (seen.rate_now() - wrong).abs() < 0.1 * rate,
                     "{shown}: {wrong}"
                 );
-                // All keys of the last span that were told new are there.
+                // All keys of the last span that were new are there.
                 let last: Vec<Hash> = (next - n * times..next).map(Hash::from).collect();
                 let mut found = vec![false; last.len()];
                 seen.contains_many(&last, latest, &mut found);
@@ -110,7 +110,7 @@ fn however_keys_come_the_rate_is_kept_and_nothing_is_forgotten() {
     }
 }
 
-/// A job that runs once in a while: stamps come round, what they meant doesn't.
+/// A job that runs occasionally: stamps wrap around, but old keys don't return.
 #[test]
 #[cfg_attr(miri, ignore = "a flood of keys")]
 fn nothing_comes_back_after_any_pause() {
@@ -136,7 +136,7 @@ fn nothing_comes_back_after_any_pause() {
     assert!(back <= 1 + pauses / 100_000, "{back} keys came back");
 }
 
-/// The same few keys, once in so many generations: every one is told new each time.
+/// The same few keys, once in several generations: every one is new each time.
 #[test]
 #[cfg_attr(miri, ignore = "a flood of keys")]
 fn a_job_that_runs_every_few_generations_sees_its_keys_anew() {
@@ -164,7 +164,7 @@ fn sizes_are_those_that_were_promised() {
     }
 }
 
-/// Small windows hold what they were made for without another table.
+/// Small windows hold the planned keys without another table.
 #[test]
 #[cfg_attr(miri, ignore = "a measurement")]
 fn planned_keys_fit() {
@@ -186,7 +186,7 @@ fn planned_keys_fit() {
     }
 }
 
-/// Bins that overflow while others add say "maybe" to all, and are counted as such.
+/// Bins that overflow during concurrent adding say "maybe" to all, and the rate includes that.
 #[test]
 fn full_next_to_others_is_never_a_false_no() {
     let seen = window(usual_or(200, 20), 0.01);
@@ -206,13 +206,13 @@ fn full_next_to_others_is_never_a_false_no() {
         "{measured}, {}",
         seen.rate_now()
     );
-    // It recovers when these keys are forgotten.
+    // It recovers once these keys are forgotten.
     let later = at(4_000 + 2 * SPAN);
     assert!(!(0..keys).any(|i| seen.contains(Hash::from(i), later)));
 }
 
-/// A stream of keys that come again and again, four times as many as there is room for: no key is forgotten before its
-/// time because its bin became full, by questions or by those that add it.
+/// A stream of recurring keys, four times as many as there is room for. Neither look-ups nor additions forget a key
+/// early because its bin became full.
 #[test]
 #[cfg_attr(miri, ignore = "a flood of keys")]
 fn a_bin_that_becomes_full_forgets_no_key_early() {
@@ -220,12 +220,12 @@ fn a_bin_that_becomes_full_forgets_no_key_early() {
         let options = WindowOptions::new(Span::Time(Duration::from_micros(SPAN as u64)));
         let options = options.renewal(renewal);
         let seen = Window::with_options(&options, 200, 1e-6, Hasher::default()).unwrap();
-        // When keys were told new, or seen.
+        // When keys were last new, or seen.
         let mut known = vec![None; 1_200];
         let mut random = 1u64;
         for micros in 0..8 * SPAN {
             random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-            // Every other generation is quiet, in which some bins have room again.
+            // Every other generation is quiet, so some bins have room again.
             if micros / STEP % 4 > 1 && random >> 61 > 0 {
                 continue;
             }
@@ -247,7 +247,7 @@ fn a_bin_that_becomes_full_forgets_no_key_early() {
     }
 }
 
-/// The same for keys of another window that come to a bin which stands for all.
+/// The same for keys of another window, added to a bin that stands for all.
 #[test]
 #[cfg_attr(miri, ignore = "a flood of keys")]
 fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
@@ -261,7 +261,8 @@ fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
         seen
     };
     let most = (0..).take_while(|keys| !is_full(&fill(*keys))).count() - 1;
-    // Some bins stand for all keys of four generations later, and most of the others are forgotten soon after.
+    // Some bins stand for all keys until four generations later, and most of the others are forgotten soon
+    // after.
     let mut seen = fill(most);
     for hash in others.clone().skip(most).take(100) {
         seen.insert(hash, at(4 * STEP));
@@ -277,7 +278,7 @@ fn a_bin_that_stands_for_all_takes_newer_keys_of_another_window() {
     assert!(keys.iter().all(|key| seen.contains(*key, end)));
 }
 
-/// The first keys of a window don't wait for its memory. Only here does the system say what it has given.
+/// A window's first keys don't wait for memory. Only this system reports which pages it has allocated.
 #[test]
 #[cfg(all(
     target_os = "linux",
@@ -299,7 +300,7 @@ fn a_window_has_its_memory_from_the_start() {
     assert_eq!(there, pages.len());
 }
 
-/// Slots that stand for all keys are not counted: their table is asked all the same.
+/// Slots that stand for all keys aren't counted, but look-ups still read their table.
 #[test]
 fn a_window_that_was_full_and_grows_then_is_never_a_false_no() {
     let mut seen = window(200, 0.01);
@@ -309,7 +310,7 @@ fn a_window_that_was_full_and_grows_then_is_never_a_false_no() {
     while !is_full(&seen) {
         seen.insert(others.next().unwrap(), at(0));
     }
-    // A key for which there is no slot.
+    // A key without a slot.
     let has_none = |key: &Hash| {
         let copy = Window::from_bytes(&seen.to_bytes()).unwrap();
         copy.insert(*key, late) && copy.added() == seen.added()
@@ -339,7 +340,7 @@ fn an_entry_is_found_from_both_of_its_bins() {
     }
 }
 
-/// Entries that move are found where they moved to, as long as any are left.
+/// Entries that move are found at their new place, as long as any remain.
 #[test]
 #[cfg_attr(miri, ignore = "a flood of questions")]
 fn a_full_table_has_every_key_that_it_took() {
@@ -379,12 +380,12 @@ fn a_full_table_has_every_key_that_it_took() {
     }
 }
 
-/// Keys of few homes and fingerprints, so that bins fill up and keys come again.
+/// Keys with few homes and fingerprints, so that bins fill up and keys recur.
 fn keys() -> impl Strategy<Value = Vec<(Hash, Moment)>> {
     let half = || prop_oneof![1 => any::<u64>(), 3 => (0u64..9).prop_map(|n| n << 60)];
     let key = (half(), half(), 0..3 * SPAN).prop_map(|(hi, lo, now)| (Hash { hi, lo }, at(now)));
     prop::collection::vec(key, 0..usual_or(400, 20)).prop_map(|mut keys| {
-        // Most streams are in order, but for keys that are a little late.
+        // Most streams are in order, except for slightly late keys.
         keys.sort_by_key(|(hash, at)| at.micros() - (hash.lo as i64 & 0xFFF));
         keys
     })
@@ -397,8 +398,8 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    /// Bits and answers are the same whatever the instructions, by one or by many, next to others
-    /// or not. Those who are alone fill bins more evenly, which changes where keys lie.
+    /// Bits and answers don't depend on the instructions, on batching, or on concurrency. Exclusive
+    /// writers fill bins more evenly, which only changes the places of keys.
     #[test]
     fn every_path_equals_scalar(
         bins in 2u64..40,
@@ -428,7 +429,7 @@ proptest! {
             for i in 0..done {
                 shape.insert_many(&mut by_one, &hashes[i..=i], &times[i..=i], &mut new_by_one[i..=i], u64::MAX);
             }
-            // A key without room has moved others, and is counted by neither.
+            // A key without room has moved others, but neither counts it.
             if done == hashes.len() {
                 prop_assert_eq!((&alone, &new), (&by_one, &new_by_one), "{:?}", isa);
             }
@@ -443,7 +444,7 @@ proptest! {
             let beside: Vec<u64> = beside.into_iter().map(AtomicU64::into_inner).collect();
             let mut found_alone = vec![false; of_asked.len()];
             shape.contains_many_at(&alone, &of_asked, &at_asked, &mut found_alone);
-            // What is full says yes to more.
+            // Full bins say yes to more keys.
             if done == hashes.len() && !has_full_bins(&Read(&beside)) {
                 prop_assert_eq!((&new, &found_alone), (&new_beside, &found), "{:?}", isa);
             }

@@ -1,27 +1,27 @@
-//! Adding a key next to other writers, of whom one is told that it is new.
+//! Adding a key with concurrent writers, exactly one of which gets "new".
 //!
-//! A writer reads the words of both bins from the left, and puts the key into the first word with an
-//! empty slot, by an exchange that fails if the word has changed since it was read. Between reading this word
-//! and exchanging it, the writer looks at the words further right (*look*), and afterwards at those further
-//! left (*check*): if one of those has the key, the writer wasn't the first; if one has an empty slot, the key
-//! is put there, too, in the same manner; if neither, the key is new.
+//! A writer reads the words of both bins from the left, and puts the key into the first word with an empty
+//! slot, by an exchange that fails if the word has changed since it was read. Between reading this word and
+//! exchanging it, the writer reads the words further right (*look*), and afterwards those further left
+//! (*check*). If one of those has the key, the writer wasn't the first. If one has an empty slot, the writer
+//! puts the key there, too, in the same manner. If neither, the key is new.
 //!
-//! Suppose that two writers are told "new", one whose leftmost slot is in word `a`, and one whose leftmost is in
-//! word `b`, further right. (It can't be the same word, because the second exchange would have found the key
-//! in it.) The check of `b` found `a` full and without the key. From when `a` was read until it was
-//! exchanged it had an empty slot, and then it had the key: so the check came before `a` was read. Then
-//! the key was in `b` when the writer of `a` looked further right, and it would have seen it. And the writer of the
-//! leftmost slot of all is told "new", because its check finds nothing.
+//! Suppose that two writers get "new", one whose leftmost slot is in word `a`, and one whose leftmost is in word
+//! `b`, further right. (It can't be the same word, because the second exchange would have found the key in it.) The
+//! check of `b` found `a` full and without the key. From when `a` was read until it was exchanged it had an empty
+//! slot, and then it had the key, so the check came before `a` was read. Then the key was in `b` when the writer of
+//! `a` looked further right, and it would have seen it. And the writer of the leftmost slot of all gets "new",
+//! because its check finds nothing.
 //!
 //! **A bin that is full of keys that can't move** gets a slot that stands for all keys, by an exchange of its first
-//! word. Whoever looks and sees it adds nothing. The writer that put it there then looks for the key once more: if
-//! another one added it, that one had read an empty slot before the bin stood for all, and is told "new" or has seen
-//! the key; if there is an empty slot, the key is put there as above; if neither, the key is new, and
-//! whoever reads an empty slot from now on sees that the bin stands for all.
+//! word. Writers that look and see it add nothing. The writer that put it there then looks for the key once more. If
+//! another writer added it, that one had read an empty slot before the bin stood for all, and gets "new" or has seen
+//! the key. If there is an empty slot, the key is put there as above. If neither, the key is new, and any writer
+//! that reads an empty slot from now on sees that the bin stands for all.
 //!
-//! **What is left:** the second argument uses that the key stays in `a`. Two are told "new" if one of them stops between
-//! look and check, while others empty a slot of its full home bin, add the same key there, fill the bin again, and this
-//! very key then moves to its second bin or gives its slot to all keys. A key of the newest generation
+//! **The remaining case:** the second argument assumes that the key stays in `a`. Two writers get "new" if one of them
+//! stops between look and check, while others empty a slot of its full home bin, add the same key there, fill the bin
+//! again, and this very key then moves to its second bin or gives its slot to all keys. A key of the newest generation
 //! moves only where no older one can.
 
 use super::cells::Cells;
@@ -40,7 +40,7 @@ struct Scan {
 impl Table {
     #[inline(never)]
     pub(super) fn insert_any<C: Cells>(&self, cells: &mut C, spot: Spot, mut clock: Clock) -> Told {
-        // Whether a slot that was there before stands for this key, and whether we added one.
+        // Whether a slot from before stands for this key, and whether we added one.
         let (mut was_marked, mut is_marked) = (false, false);
         loop {
             let Scan { epochs, bins } = self.scan(cells, &spot, &mut clock);
@@ -78,7 +78,7 @@ impl Table {
             let (slot, nth) = match (bins[0].empty, bins[1].empty) {
                 (Some(slot), _) => (slot, 0),
                 (None, Some(slot)) => (slot, 1),
-                // What is forgotten by now makes room, too.
+                // Slots that are forgotten by now also make room.
                 (None, None) if epochs.iter().any(|epoch| *epoch < clock.newest) => {
                     for first in spot.firsts {
                         self.renew(cells, self.epoch_of(first), clock.newest, &clock);
@@ -89,7 +89,7 @@ impl Table {
                 (None, None) if is_marked => return Told::Marked,
                 (None, None) => match self.make_room(cells, &spot, &clock) {
                     Some(made) if !C::SHARED => made,
-                    // Keys are added to empty slots alone, where writers of one key meet.
+                    // Only empty slots take keys, because writers of one key meet there.
                     Some((Slot { at, word, shift }, _)) => {
                         cells.exchange(at, word, self.lanes.with(word, shift, 0, 0));
                         continue;
@@ -112,8 +112,8 @@ impl Table {
         }
     }
 
-    /// Reads the bins of a key, on pages whose epochs are those of its generation at least. If they don't have the key,
-    /// they had not either, and no slot that stands for all, after the empty slots were read.
+    /// Reads the bins of a key, on pages whose epochs are at least its generation. If the result has neither the key
+    /// nor a slot that stands for all, the bins still had neither after the empty slots were read.
     fn scan<C: Cells>(&self, cells: &mut C, spot: &Spot, clock: &mut Clock) -> Scan {
         let pages = spot.firsts.map(|first| self.epoch_of(first));
         loop {
@@ -158,7 +158,8 @@ impl Table {
         bins
     }
 
-    /// Whether a key that was put into a word is new: no word further left has it, nor room for it.
+    /// Whether a key that was put into a word is new: no word further left has the key or room for
+    /// it.
     #[cold]
     #[inline(never)]
     pub(super) fn is_first<C: Cells>(
@@ -194,7 +195,7 @@ impl Table {
         }
     }
 
-    /// The words of a key's bins before one of them, and what a slot there has of the key.
+    /// The words of a key's bins before word `last`, each with the key's slot value there.
     fn words_before(&self, spot: &Spot, last: usize) -> impl Iterator<Item = (usize, u64)> + use<> {
         let (firsts, len) = (spot.firsts, self.bin_words);
         let values = [0, 1].map(|nth| self.value_in(spot, nth));
@@ -218,7 +219,7 @@ impl Table {
         false
     }
 
-    /// The first empty slot of a word, and what is to be put there.
+    /// The first empty slot of a word, and the value to put there.
     fn room_in(&self, at: usize, word: u64, value: u64) -> Option<(Slot, u64)> {
         let room = self.lanes.having(word, 0);
         (room != 0).then(|| {
@@ -227,12 +228,12 @@ impl Table {
         })
     }
 
-    /// Lets the home bin of a key stand for all keys: it found no room, and others may be adding, so the table can't be
-    /// replaced by a larger one. False if another writer has done so, or if the key or room for it is there by now. Keys
-    /// that `were_marked` get a slot as new as they are.
+    /// Makes a key's home bin stand for all keys, because it has no room, and with concurrent writers the table can't
+    /// be replaced by a larger one. False if another writer has done so, or if the key or room for it has appeared.
+    /// Keys that `were_marked` get a slot as new as they are.
     #[cold]
     fn mark<C: Cells>(&self, cells: &mut C, spot: &Spot, were_marked: bool, clock: &Clock) -> bool {
-        // Known before the slot is there, so that nobody looks for the key alone that the slot replaces.
+        // Count first, so that no look-up misses the key that the slot replaces.
         count_full_bin(cells);
         let (at, shift) = (spot.firsts[0], 0);
         while let Some((epoch, word)) = self.read(cells, at) {
@@ -243,7 +244,7 @@ impl Table {
             if is_there && generation >= since || has(0) || has(self.value_in(spot, 0)) {
                 return false;
             }
-            // The key that lies there is remembered as long as the newer of the two.
+            // The newer generation, so that the key in the slot isn't forgotten early.
             let (slot, newer) = (Slot { at, word, shift }, generation.max(clock.now));
             if self.put(cells, slot, self.lanes.full(), newer, clock) {
                 cells.agree();
@@ -253,7 +254,7 @@ impl Table {
         false
     }
 
-    /// Lets a bin stand for all keys, with the words to itself.
+    /// Makes a bin stand for all keys, with exclusive access.
     pub(super) fn mark_alone<C: Cells>(&self, cells: &mut C, bin: u64, clock: &Clock) {
         count_full_bin(cells);
         let (at, shift) = (self.bin(bin), 0);
@@ -261,15 +262,15 @@ impl Table {
         let word = cells.load(at);
         let generation = match self.lanes.value_at(word, shift) {
             0 => clock.now,
-            // The key that lies there is remembered as long as the newer of the two.
+            // The newer generation, so that the key in the slot isn't forgotten early.
             _ => self.lanes.generation(word, shift, epoch).max(clock.now),
         };
         let slot = Slot { at, word, shift };
         self.put(cells, slot, self.lanes.full(), generation, clock);
     }
 
-    /// Puts a value of a generation into a slot, unless its word has changed. A writer that was
-    /// stopped so long that the generation is forgotten takes its slot back.
+    /// Puts a value of a generation into a slot, unless its word has changed. If the writer was
+    /// stopped so long that the generation is forgotten, it removes the value again.
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     pub(super) fn put<C: Cells>(
         &self,
@@ -305,7 +306,7 @@ impl Table {
         loop {
             let word = cells.load(at);
             if self.lanes.with(word, shift, value, generation) != word {
-                return; // somebody else's by now
+                return; // another writer has changed it
             }
             if cells.exchange(at, word, self.lanes.with(word, shift, 0, 0)) {
                 return;
@@ -313,7 +314,7 @@ impl Table {
         }
     }
 
-    /// A word, and the epoch by which its stamps are read. `None` if its page was never written to.
+    /// A word, and the epoch for its stamps. `None` if its page was never written to.
     pub(super) fn read<C: Cells>(&self, cells: &C, at: usize) -> Option<(i64, u64)> {
         let page = self.epoch_of(at);
         loop {

@@ -1,7 +1,7 @@
-//! A key's two bins at once: eight words in one register of AVX-512, four in one of AVX2.
+//! A key's two bins at once: eight words in one AVX-512 register, four in one AVX2 register.
 //!
-//! Other threads may be writing the bins, so they are loaded by inline assembly: the compiler then
-//! can assume nothing about them.
+//! Other threads may be writing to the bins, so inline assembly loads them: the compiler can't
+//! assume anything about it.
 
 use super::lanes::Lanes;
 use std::arch::asm;
@@ -9,7 +9,8 @@ use std::arch::x86_64::*;
 use std::mem::offset_of;
 
 /// Which words of two bins, of four words each, have the key, and which have an empty slot. All in
-/// assembly, on registers that programs for older machines don't have; see `raw/blocked/x86_64.rs`.
+/// assembly, with registers that programs for older machines don't use; see
+/// `raw/blocked/x86_64.rs`.
 ///
 /// # Safety
 /// The machine has AVX-512 F and DQ, and both bins are four readable words. Others may write them
@@ -27,7 +28,7 @@ pub(super) unsafe fn look_avx512(lanes: &Lanes, bins: [*const u64; 2], prints: u
             "vpbroadcastq zmm18, qword ptr [{lanes} + {flags}]",
             "vbroadcasti64x4 zmm17, [{home}]",
             "vinserti64x4 zmm17, zmm17, [{second}], 1",
-            // [`Lanes::like`]: what differs below the stamps is taken from the flags.
+            // [`Lanes::like`]: subtracts the difference below the stamps from the flags.
             "vpternlogq zmm16, zmm17, qword ptr [{lanes} + {lows}]{{1to8}}, 0x28",
             "vpandq zmm17, zmm17, qword ptr [{lanes} + {lows}]{{1to8}}",
             "vpsubq zmm16, zmm18, zmm16",
@@ -77,7 +78,7 @@ pub(super) unsafe fn load<const WORDS: usize>(bin: *const u64) -> [__m256i; 2] {
     [low, high]
 }
 
-/// Which words of a bin have a slot like that of `all`, one bit for each: [`Lanes::like`] in each.
+/// Which words of a bin have the same value as `all` in a slot, one bit per word: [`Lanes::like`].
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn like<const WORDS: usize>(lanes: &Lanes, bin: [__m256i; 2], all: u64) -> u32 {
@@ -86,7 +87,7 @@ pub(super) fn like<const WORDS: usize>(lanes: &Lanes, bin: [__m256i; 2], all: u6
     let like = |words| {
         let difference = _mm256_and_si256(_mm256_xor_si256(words, all), lows);
         let like = _mm256_and_si256(_mm256_sub_epi64(flags, difference), flags);
-        // The sign of what is taken from zero, as no flag is the sign itself.
+        // Moves the flags to the sign by subtracting from zero, because no flag is the sign bit.
         let signs = _mm256_sub_epi64(_mm256_setzero_si256(), like);
         _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as u32
     };

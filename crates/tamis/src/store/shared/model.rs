@@ -1,4 +1,4 @@
-//! A writer that comes and goes next to a reader that takes no lock, in every order.
+//! A model of a writer that opens and closes the file during a lock-free read, in every order.
 
 use super::*;
 use crate::Hasher;
@@ -16,8 +16,8 @@ fn header() -> Header {
     }
 }
 
-/// The mark is two words: a reader that sees one of them must not take it for the mark of another
-/// boot, under which keys were lost.
+/// The mark is two words. A reader that sees one of them must not take it for another boot's mark,
+/// which means lost keys.
 #[test]
 fn half_a_mark_is_not_that_of_another_boot() {
     loom::model(|| {

@@ -4,7 +4,7 @@ use super::*;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-// As docs/format.md gives them; not taken from the library: they check it.
+// According to docs/format.md; not taken from the library, because they check it.
 const ENTRIES: Range<usize> = 16..24;
 const SPECS: Range<usize> = 56..60;
 const WIDTH: Range<usize> = 60..62;
@@ -24,7 +24,7 @@ fn put(bytes: &mut [u8], field: Range<usize>, value: u64) {
     bytes[field].copy_from_slice(&value.to_le_bytes()[..len]);
 }
 
-/// Makes both checksums right again.
+/// Corrects both checksums.
 fn reseal(bytes: &mut [u8]) {
     if let Some(directory) = bytes.get(number(bytes, DIRECTORY)..) {
         let sum = xxh3_64(directory);
@@ -34,7 +34,7 @@ fn reseal(bytes: &mut [u8]) {
     put(bytes, HEADER_CHECKSUM, sum);
 }
 
-/// Two specs; entries of all sorts and sizes, among them one of two layers.
+/// Two specs; entries of all sorts and sizes, including one with two layers.
 fn sample() -> Vec<u8> {
     let options = options(0.1).specs(["one", "two"]).unwrap();
     let mut builder = IndexBuilder::in_memory(&options);
@@ -56,7 +56,7 @@ fn sample() -> Vec<u8> {
     builder.finish().unwrap().to_bytes()
 }
 
-/// Asks all there is to ask.
+/// Runs every query.
 fn exercise(bytes: &[u8]) {
     let Ok(index) = FileIndex::view(bytes) else {
         return;
@@ -97,7 +97,7 @@ fn every_shorter_or_longer_file_is_an_error() {
     assert!(FileIndex::view(&longer).is_err());
 }
 
-/// Of the header and the directory when it is opened, of a filter when it is
+/// Damage to the header and the directory is noticed on opening, damage to a filter when it is
 /// verified or copied.
 #[test]
 fn every_flipped_bit_is_noticed() {
@@ -121,8 +121,7 @@ fn every_flipped_bit_is_noticed() {
     }
 }
 
-/// An entry is never left out because of a damaged filter, and the others are
-/// as they were.
+/// A damaged filter never rules out an entry, and the others answer as before.
 #[test]
 fn damage_makes_candidates_and_never_a_false_no() {
     let sound = sample();
@@ -133,7 +132,7 @@ fn damage_makes_candidates_and_never_a_false_no() {
         .step_by(97)
         .map(|at| (at..at + 1, 0x55))
         .collect();
-    // A lost sector, a lost page, all of it.
+    // A lost sector, a lost page, everything lost.
     damages.extend([512, 4096].map(|len| (512..512 + len, 0)));
     damages.push((128..directory, 0xff));
     for (range, value) in damages {
@@ -163,8 +162,8 @@ fn damage_makes_candidates_and_never_a_false_no() {
     }
 }
 
-/// The pages of a large filter are looked at one by one: damage of one leaves
-/// the answers of the others.
+/// The pages of a large filter are checked separately: damage to one doesn't affect the answers
+/// from others.
 #[test]
 fn damage_of_a_page_concerns_what_lies_in_it() {
     let options = options(0.001);
@@ -176,7 +175,7 @@ fn damage_of_a_page_concerns_what_lies_in_it() {
     let absent = (0..20_000u64).map(|key| Hash::from_u64(1 << 63 | key));
     let yes = absent.filter(|hash| !index.spec("key").unwrap().candidates(*hash).is_empty());
     let pages = bytes.len() / 1024;
-    // A key needs one or two pages of them, and 1 in 1,000 is found anyway.
+    // A key needs one or two pages, and 1 in 1,000 is found anyway.
     let most = 20_000 * 2 / pages + 20_000 / 1000;
     let yes = yes.count();
     assert!(
@@ -186,7 +185,7 @@ fn damage_of_a_page_concerns_what_lies_in_it() {
     assert!(index.verify().is_err());
 }
 
-/// Of several sorts of keys some may be unknown.
+/// Some of several sorts of keys may be unknown.
 #[test]
 fn an_unknown_spec_leaves_the_others() {
     let options = options(1e-6).specs(["one", "two"]).unwrap();
@@ -214,7 +213,7 @@ fn an_unknown_spec_leaves_the_others() {
     assert_eq!(index.info().keys, [1, 0]);
 }
 
-/// Every byte of header and directory, forged with right checksums.
+/// Every byte of header and directory, forged with correct checksums.
 #[test]
 fn forged_bytes_never_panic() {
     let sound = sample();
@@ -255,7 +254,7 @@ fn each_forged_field_is_named() {
     let sums = records + entries * 48;
     let ends = sums + directory.div_ceil(1024) * 4;
     let text = ends + 16;
-    // The filter records of the third entry: of spec one, and the entry's.
+    // The third entry's records: its filter for spec one, and its own.
     let (filter, entry) = (directory + 2 * 32, records + 2 * 48);
     type Forgery<'a> = (&'a str, Range<usize>, u64);
     let forgeries: &[Forgery<'_>] = &[
@@ -319,7 +318,7 @@ fn each_forged_field_is_named() {
     }
 }
 
-/// An index of no entries, and one whose only entry has nothing.
+/// An index without entries, and one whose only entry is empty.
 #[test]
 fn nothing_is_an_index_too() {
     let options = options(0.01);

@@ -1,4 +1,4 @@
-//! Files: replaced whole or not at all, and known by their stamps.
+//! Index files: replaced whole or not at all, and identified by their stamps.
 
 use super::*;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tamis::internals::file::FileLock;
 
-/// An index file with one entry of this id.
+/// An index file with one entry with this id.
 fn write(path: &Path, id: &str) -> Result<FileIndex, Error> {
     let options = options(0.01);
     let mut builder = IndexBuilder::create(path, &options)?;
@@ -34,7 +34,7 @@ fn a_builder_that_does_not_finish_changes_nothing() {
 
     let old = write(&path, "old").unwrap();
     let mut builder = IndexBuilder::create(&path, &options).unwrap();
-    // More than is written at once.
+    // More than one write's worth.
     for entry in 0..3 {
         builder
             .add("new", None, &numbered(&options, entry, 700_000))
@@ -159,7 +159,7 @@ fn entries_of_an_unlike_index_are_not_copied() {
     }
 }
 
-/// The stamp that an index would have of a file read now.
+/// The stamp that an index would record for a file read now.
 fn read_now(path: &Path) -> Stamp {
     let began = SystemTime::now();
     let before = Stamp::of(&fs::metadata(path).unwrap());
@@ -171,7 +171,7 @@ fn now(path: &Path) -> Stamp {
     Stamp::of(&fs::metadata(path).unwrap())
 }
 
-/// Longer than clocks of file systems take to tick, also coarse ones.
+/// Waits until the file system's clock has ticked, even a coarse one.
 fn settle(path: &Path) {
     for _ in 0..300 {
         if !read_now(path).is_racy() {
@@ -186,7 +186,7 @@ fn settle(path: &Path) {
 fn a_file_that_was_just_written_proves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
-    // On a busy machine, the reading may begin too late.
+    // On a busy machine, the reading may start too late.
     let was_just_written = (0..1000).any(|_| {
         fs::write(&path, "one").unwrap();
         let stamp = read_now(&path);
@@ -198,7 +198,7 @@ fn a_file_that_was_just_written_proves_nothing() {
     let stamp = read_now(&path);
     assert!(stamp.proves(&now(&path)));
 
-    // The index keeps what it was told of both.
+    // The index keeps both stamps as given.
     let options = options(0.01);
     let mut builder = IndexBuilder::in_memory(&options);
     let racy = stamp.after_reading(&stamp, SystemTime::UNIX_EPOCH);
@@ -234,7 +234,7 @@ fn a_file_that_changes_while_it_is_read_proves_nothing() {
     assert!(stamp.is_racy() && !stamp.proves(&before) && !stamp.proves(&now(&path)));
 }
 
-/// Appended, truncated, rewritten, replaced: each shows.
+/// Appended, truncated, rewritten, replaced: each is detected.
 #[test]
 fn changed_files_are_stale() {
     let dir = tempfile::tempdir().unwrap();
@@ -269,26 +269,25 @@ fn changed_files_are_stale() {
     }
 }
 
-/// The rule itself: a time of change that is a tick before the reading began.
+/// The rule itself: the last change must be a tick before the reading began.
 #[test]
 fn how_near_is_too_near() {
     const SECOND: i64 = 1_000_000_000;
     let began = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
     let racy = |changed: i64| {
-        // Where there is no time of change, that of modification decides.
+        // Without a time of change, the time of modification decides.
         let stamp = Stamp::new(1, changed, changed, 1);
         stamp.after_reading(&stamp, began).is_racy()
     };
     let millis = |ms: i64| 1_000 * SECOND + ms * SECOND / 1000 + 1;
     assert!(racy(millis(5)) && racy(millis(0)) && racy(millis(-15)));
     assert!(!racy(millis(-25)) && !racy(millis(-3000)));
-    // Times of whole seconds come from file systems that know no others.
+    // Times in whole seconds come from file systems without fractions.
     assert!(racy(1_000 * SECOND) && racy(999 * SECOND) && racy(998 * SECOND));
     assert!(!racy(997 * SECOND));
     // From the future, and out of range.
     assert!(racy(2_000 * SECOND) && racy(i64::MAX) && !racy(i64::MIN));
-    // A future time of modification that somebody set is harmless, where
-    // there is a time of change.
+    // A modification time set to the future is harmless if there is a time of change.
     if cfg!(unix) {
         let stamp = Stamp::new(1, i64::MAX, 5, 1);
         assert!(!stamp.after_reading(&stamp, began).is_racy());

@@ -1,4 +1,4 @@
-//! Index files that are kept for ever; see golden/README.md.
+//! Index files kept for ever; see golden/README.md.
 
 use super::*;
 use std::fmt::Write as _;
@@ -27,12 +27,12 @@ fn kept(name: &str, made: &[u8]) {
     );
 }
 
-/// Name, rate, hasher, and how many keys each entry has: `None` is not indexed.
+/// Name, rate, hasher, and each entry's number of keys: `None` is not indexed.
 type Row = (&'static str, f64, Hasher, Vec<Option<usize>>);
 
 fn rows() -> Vec<Row> {
-    // No keys; one group, cut; two and more, the last cut or not; narrow
-    // groups; a bumping layer with and without much behind it.
+    // No keys; one group, cut; two and more, the last cut or not; narrow groups; a bumping layer
+    // with few or many rows after it.
     let sizes = [0, 1, 7, 63, 64, 65, 130, 500].map(Some);
     let mut all = sizes.to_vec();
     all.insert(3, None);
@@ -64,7 +64,7 @@ fn make(rate: f64, hasher: Hasher, entries: &[Option<usize>]) -> FileIndex {
         let id = [&id[..], b"\xff\0"].concat();
         let number = entry as i64;
         let stamp = Stamp::new(entry as u64 + 1, number - 2, number << 40, u64::MAX);
-        // Read when it had just changed, or long after.
+        // Read just after it changed, or long after.
         let racy = stamp.after_reading(&stamp, std::time::SystemTime::UNIX_EPOCH);
         let stamp = [Some(stamp), Some(racy), None][entry % 3];
         match keys {
@@ -100,7 +100,7 @@ fn indexes_are_written_and_read_as_ever() {
                 }
             }
         }
-        // What a reader in another language must answer, too.
+        // The answers that readers in other languages must also give.
         let sizes = entries
             .iter()
             .map(|keys| keys.map_or("null".into(), |keys| keys.to_string()));

@@ -1,4 +1,4 @@
-//! Every answer is the oracle's, and every bit is where the format says.
+//! Every answer matches the oracle, and every bit is where the format says.
 
 use super::oracle::Oracle;
 use super::subject::*;
@@ -36,9 +36,9 @@ proptest! {
         }
     }
 
-    /// Any geometry, also such as no plan would choose, and any hash, also
-    /// such as no key has: `from_u128` is a bijection, so weak input is the
-    /// only thing it can't give; `arch` tests those.
+    /// Any geometry, including those that no plan chooses, and any hash, including those that no
+    /// key has: `from_u128` is a bijection, so weak input is the only thing it can't give; `arch`
+    /// tests that.
     #[test]
     fn every_shape_is_the_oracles(
         shape in shapes(),
@@ -75,7 +75,7 @@ proptest! {
         }
     }
 
-    /// An explanation looks by itself, and comes to the filter's answer.
+    /// An explanation reads the filter independently, and reaches the same answer.
     #[test]
     fn an_explanation_ends_with_the_answer(case in cases(), foreign in keys(0..300)) {
         for subject in SUBJECTS {

@@ -98,7 +98,7 @@ fn unlike_shapes_are_named() {
 proptest! {
     #![proptest_config(config(48))]
 
-    /// The union is the filter that all keys would have made, bit for bit.
+    /// The union is the filter that all keys would have built, bit for bit.
     #[test]
     fn a_union_is_as_if_all_keys_were_added_to_one(case in cases(), more in keys(0..100)) {
         for subject in subjects(Ability::Combine) {
@@ -111,7 +111,7 @@ proptest! {
         }
     }
 
-    /// Where the secret is kept changes no answer, so such filters combine.
+    /// The place of the secret changes no answer, so such filters combine.
     #[test]
     fn a_secret_in_the_file_or_apart_is_the_same_secret(case in cases(), secret: [u8; 16]) {
         let secret = SecretKey::new(secret);

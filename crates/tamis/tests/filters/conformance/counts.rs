@@ -1,5 +1,4 @@
-//! `keys()`: counted while it can be known, and said to be an estimate
-//! when it can't.
+//! `keys()`: a count while it is known, and otherwise marked as an estimate.
 
 use super::oracle::Oracle;
 use super::subject::*;
@@ -18,7 +17,7 @@ proptest! {
             let counted = KeyCount::Counted(news as u64);
             WAYS[way].insert(&mut filter, &case.keys);
             prop_assert_eq!(filter.keys(), counted, "{}", subject.name);
-            // Adding them again counts nothing.
+            // Adding them again doesn't count them again.
             WAYS[way].insert(&mut filter, &case.keys);
             prop_assert_eq!(filter.keys(), counted, "{}", subject.name);
             let copy = case.open().from_bytes(&filter.to_bytes()).unwrap();
@@ -45,8 +44,8 @@ proptest! {
     }
 }
 
-/// Filled halfway and to the brim, the estimate is within 2 % of the truth: a
-/// standard error of the fill of 20,000 keys is below 0.5 %.
+/// Half full and full, the estimate is within 2 % of the truth: the standard error of the fill by
+/// 20,000 keys is below 0.5 %.
 #[test]
 #[cfg_attr(miri, ignore = "a measurement")]
 fn the_estimate_is_close() {
@@ -64,7 +63,7 @@ fn the_estimate_is_close() {
             );
             a.union_with(&b).unwrap();
             assert!(close(a.keys().get(), 20_000.0), "{} {rate}", subject.name);
-            // The keys of both are counted once.
+            // Keys in both count once.
             a.union_with(&b).unwrap();
             assert!(close(a.keys().get(), 20_000.0), "{} {rate}", subject.name);
         }
@@ -79,14 +78,14 @@ fn a_full_filter_has_a_count_and_a_rate_too() {
         Way::Many.insert(&mut filter, &numbered("flood", 20_000));
         assert!(filter.contains("anything"), "{}", subject.name);
         assert_eq!(filter.rate_now(), 1.0, "{}", subject.name);
-        // Few keys fill so small a filter; how many more there are can't be known.
+        // A few keys fill such a small filter; beyond that, their number can't be known.
         let estimate = filter.estimated_keys();
         assert!(
             (1..20_000).contains(&estimate),
             "{}: {estimate}",
             subject.name
         );
-        // Each had a bit of its own that was not set yet.
+        // Each set at least one unset bit.
         assert!(matches!(filter.keys(), KeyCount::Counted(n) if n <= filter.bytes() * 8));
     }
 }
@@ -111,7 +110,7 @@ fn the_count_survives_files_and_mappings() {
         assert_eq!(loaded.keys(), KeyCount::Counted(500), "{}", subject.name);
         let mapped = AnyFilter::open(&path).unwrap();
         assert_eq!(mapped.keys(), KeyCount::Counted(500), "{}", subject.name);
-        // A union in place is as indeterminate as one on the heap.
+        // A union in place makes the count as uncertain as on the heap.
         let mut shared = Open::new().share(&path).unwrap();
         shared.union_with(&template(&filter)).unwrap();
         shared.close().unwrap();

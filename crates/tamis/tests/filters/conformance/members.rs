@@ -1,11 +1,10 @@
-//! Never a false no: whatever was added is found, by every owner, after
-//! everything that may happen to a filter.
+//! Never a false no: every added key is found, by every owner, after every operation on a filter.
 
 use super::subject::*;
 use proptest::prelude::*;
 use tamis::{AnyFilter, Hasher, body::Body};
 
-/// All ways to hold the same filter.
+/// All owners of the same filter.
 fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.tamis");
@@ -35,7 +34,7 @@ fn found_by_every_owner(filter: AnyFilter, case: &Case, may_share: bool) {
     if may_share {
         let shared = open.share(&path).unwrap();
         assert!(has_all(&shared, keys), "shared");
-        // A reader beside the writer sees what is added from now on.
+        // A concurrent reader sees keys that are added from now on.
         let beside = open.open(&path).unwrap();
         let more = numbered("added in place", 20);
         for key in &more {
@@ -129,7 +128,7 @@ proptest! {
 }
 
 proptest! {
-    // Files are synced to disk, which takes its time.
+    // Syncing files to disk is slow.
     #![proptest_config(config(16))]
 
     #[test]
@@ -141,7 +140,7 @@ proptest! {
     }
 }
 
-/// Large heaps are mapped with huge pages, and pieces are written one by one.
+/// Large heaps are mapped with huge pages, and written piece by piece.
 #[test]
 #[cfg_attr(miri, ignore = "files")]
 fn every_owner_finds_every_key_of_a_large_filter() {
@@ -153,13 +152,13 @@ fn every_owner_finds_every_key_of_a_large_filter() {
             hasher: Hasher::seeded(5),
         };
         let filter = subject.build(&case);
-        // A finished list is as large as its keys are many.
+        // A finished list's size depends on its keys.
         assert!(filter.bytes() > 4 << 20 || filter.kind().is_static());
         found_by_every_owner(filter, &case, subject.can(Ability::Share));
     }
 }
 
-/// The right side of a combination, whoever owns it.
+/// The right side of a combination, with any owner.
 trait Other {
     fn union_into(&self, ours: &mut AnyFilter);
     fn intersect_into(&self, ours: &mut AnyFilter);

@@ -1,5 +1,5 @@
-//! What every filter of bits must do, written from docs/format.md in the
-//! plainest way: a `Vec<bool>`, one position at a time, no word, no batch.
+//! The behaviour of every filter of bits, written from docs/format.md in the simplest way: a
+//! `Vec<bool>`, one position at a time, no words, no batches.
 
 use tamis::Hash;
 use tamis::internals::raw::Shape;
@@ -17,7 +17,7 @@ impl Oracle {
         }
     }
 
-    /// Adds a key; whether any of its bits was not set.
+    /// Adds a key and returns whether any of its bits was unset.
     pub(crate) fn insert(&mut self, hash: Hash) -> bool {
         let mut new = false;
         for position in positions(self.shape, hash) {
@@ -31,14 +31,14 @@ impl Oracle {
         positions(self.shape, hash).iter().all(|&p| self.bits[p])
     }
 
-    /// The body of a file with these bits: bit 0 is the lowest of byte 0.
+    /// The file body with these bits: bit 0 is the lowest of byte 0.
     pub(crate) fn body(&self) -> Vec<u8> {
         let byte = |bits: &[bool]| (0..8).map(|i| u8::from(bits[i]) << i).sum();
         self.bits.chunks(8).map(byte).collect()
     }
 }
 
-/// The bits of a key, as places in the body.
+/// The bits of a key, as positions in the body.
 pub(crate) fn positions(shape: Shape, hash: Hash) -> Vec<usize> {
     let (hi, lo) = ((hash.as_u128() >> 64) as u64, hash.as_u128() as u64);
     match shape {

@@ -1,4 +1,4 @@
-//! The kinds under test, what each can do, and the cases they are tested on.
+//! The kinds under test, their abilities, and the test cases.
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -12,12 +12,12 @@ use tamis::{
 
 pub(crate) type Key = Vec<u8>;
 
-/// What only some kinds can do.
+/// Abilities that only some kinds have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ability {
     /// Keys can be added one after the other, and all removed.
     Add,
-    /// More keys than it is made for, at a rising rate.
+    /// Accepts more keys than it is made for, at a rising rate.
     Overfill,
     /// Adding needs no `&mut`.
     AddShared,
@@ -39,11 +39,11 @@ pub(crate) struct Subject {
     abilities: &'static [Ability],
 }
 
-/// How a filter comes to be.
+/// How to build a filter.
 enum Made {
-    /// Empty, by the plan for so many keys at such a rate; then keys are added.
+    /// Empty, from the plan for this many keys at this rate; then keys are added.
     Planned(fn(u64, f64) -> Plan),
-    /// From all its keys.
+    /// From all its keys at once.
     Listed(Kind),
 }
 use Made::*;
@@ -74,14 +74,14 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         made: Planned(|n, p| Plan::for_rate(Kind::Counting, n, p).unwrap()),
         abilities: &[Add, Overfill, AddShared, Combine],
     },
-    // Refuses keys beyond its capacity and copies beyond a few, so it is only
-    // built here; churn.rs adds and removes.
+    // Refuses keys beyond its capacity and more than a few copies, so it is only built here;
+    // churn.rs adds and removes.
     Subject {
         name: "cuckoo",
         made: Planned(|n, p| Plan::for_rate(Kind::Cuckoo, n.max(400), p.max(1e-8)).unwrap()),
         abilities: &[],
     },
-    // The cases here fill no layer; growing.rs has those, and its one writer.
+    // The cases here fill no layer; growing.rs tests that, and its single writer.
     Subject {
         name: "growing",
         made: Planned(|n, p| Plan::for_rate(Kind::Growing, n, p).unwrap()),
@@ -102,7 +102,7 @@ pub(crate) const SUBJECTS: &[Subject] = &[
         made: Listed(Kind::Cascade),
         abilities: &[],
     },
-    // Of more keys than any case has, so that none is forgotten here; window.rs has the rest.
+    // For more keys than any case has, so that none is forgotten; window.rs tests the rest.
     Subject {
         name: "window",
         made: Planned(|n, p| {
@@ -113,8 +113,8 @@ pub(crate) const SUBJECTS: &[Subject] = &[
     },
 ];
 
-/// The textbook's size with so many lines a key, whatever the exact plan would
-/// prefer; it is also far cheaper to compute, and rates are tested elsewhere.
+/// The textbook's size with this many lines per key, instead of the exact plan. Far cheaper to
+/// compute, and rates are tested elsewhere.
 fn blocked(n: u64, p: f64, lines_per_key: u32) -> Plan {
     let hashes = (-libm::log2(p) / f64::from(lines_per_key))
         .round()
@@ -125,7 +125,7 @@ fn blocked(n: u64, p: f64, lines_per_key: u32) -> Plan {
     Plan::of(shape, n)
 }
 
-/// The subjects that can do this.
+/// The subjects with this ability.
 pub(crate) fn subjects(ability: Ability) -> impl Iterator<Item = &'static Subject> {
     SUBJECTS
         .iter()
@@ -168,14 +168,13 @@ impl Subject {
         filter
     }
 
-    /// Whether keys can get into it this way.
+    /// Whether keys can be added this way.
     pub(crate) fn takes(&self, way: Way) -> bool {
         self.can(Add) && (self.can(AddShared) || matches!(way, Way::One | Way::Many | Way::Hashes))
     }
 }
 
-/// Runs the same expression for every kind, where [`AnyFilter`] itself does
-/// not offer the method.
+/// Runs the same expression for every kind, for methods that [`AnyFilter`] doesn't offer.
 macro_rules! of_kind {
     ($any:expr, $filter:ident => $run:expr) => {
         match $any {
@@ -187,7 +186,7 @@ macro_rules! of_kind {
     };
 }
 
-/// Adds a key beside other threads.
+/// Adds a key through the shared path.
 pub(crate) fn insert_shared(filter: &AnyFilter, key: impl AsRef<[u8]>) -> bool {
     if let AnyFilter::Window(window) = filter {
         return window.insert(key, Moment::default());
@@ -238,7 +237,7 @@ pub(crate) fn same_shape(a: &AnyFilter, b: &AnyFilter) -> bool {
     }
 }
 
-/// Asks keys one by one and in a batch, which must agree.
+/// Looks up keys one by one and in a batch, which must agree.
 pub(crate) fn ask<B: Body, K: AsRef<[u8]>>(filter: &AnyFilter<B>, keys: &[K]) -> Vec<bool> {
     let mut batch = vec![false; keys.len()];
     filter.contains_many(keys, &mut batch);
@@ -253,7 +252,7 @@ pub(crate) fn has_all<B: Body, K: AsRef<[u8]>>(filter: &AnyFilter<B>, keys: &[K]
     ask(filter, keys).into_iter().all(|found| found)
 }
 
-/// How keys get into a filter.
+/// How to add keys to a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     One,
@@ -274,7 +273,7 @@ pub(crate) const WAYS: [Way; 6] = [
 ];
 
 impl Way {
-    /// Adds the keys; what was said about each.
+    /// Adds the keys and returns the answers.
     pub(crate) fn insert(self, filter: &mut AnyFilter, keys: &[Key]) -> Vec<bool> {
         let mut new = vec![false; keys.len()];
         let hashes: Vec<Hash> = keys.iter().map(|k| filter.hasher().hash(k)).collect();
@@ -290,8 +289,8 @@ impl Way {
     }
 }
 
-/// What a filter is made of, and the keys it is given: more or fewer than its
-/// capacity, for the promise "never a false no" knows no capacity.
+/// The parameters of a filter, and its keys: more or fewer than its capacity, because "never a
+/// false no" holds at any number.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) keys: Vec<Key>,
@@ -301,7 +300,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// How to open what was saved of this case.
+    /// How to open a saved filter of this case.
     pub(crate) fn open(&self) -> Open {
         match self.hasher {
             Hasher::Keyed {
@@ -326,7 +325,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Short keys repeat, long ones go through every path of the hash.
+/// Short keys repeat, long ones cover every path of the hash.
 pub(crate) fn keys(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Key>> {
     let key = prop_oneof![
         2 => prop::collection::vec(any::<u8>(), 0..2),
@@ -336,7 +335,7 @@ pub(crate) fn keys(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Key
     prop::collection::vec(key, len.start..usual_or(len.end, len.end / 25))
 }
 
-/// A number: `usual`, or `few` under Miri, which is some hundred times slower.
+/// A number: `usual`, or `few` under Miri, which is several hundred times slower.
 pub(crate) fn usual_or<T>(usual: T, few: T) -> T {
     if cfg!(miri) { few } else { usual }
 }
@@ -349,7 +348,7 @@ fn hashers() -> impl Strategy<Value = Hasher> {
     ]
 }
 
-/// So many cases for each property. Failures are kept beside this file.
+/// This many cases per property. Saves failures next to this file.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let kept = || FileFailurePersistence::WithSource("regressions");
     ProptestConfig {

@@ -1,5 +1,5 @@
-//! Tables of fingerprints hold what docs/format.md says, and every answer is
-//! that of a reader which knows nothing else.
+//! Tables of fingerprints hold what docs/format.md says, and every answer matches an independent
+//! reader.
 
 use super::subject::*;
 use crate::common::reader::{Entries, Halves, Reader};
@@ -67,7 +67,7 @@ proptest! {
         }
     }
 
-    /// A window of time whose keys come at any moments, asked as of the latest.
+    /// A window of time with keys at any moments, queried at the latest.
     #[test]
     fn a_window_answers_as_the_format_says(
         case in cases(),
@@ -86,7 +86,7 @@ proptest! {
         agrees(&AnyFilter::Window(window), &asked);
     }
 
-    /// Adding and removing, against a multiset of what the format says is kept of a key.
+    /// Adding and removing, against a multiset of the entries that the format specifies.
     #[test]
     fn a_cuckoo_filter_is_a_multiset_of_entries(case in cases(), foreign in keys(0..100)) {
         let plan = Plan::for_rate(Kind::Cuckoo, case.capacity.max(400), case.rate.max(1e-8)).unwrap();
@@ -103,7 +103,7 @@ proptest! {
                     prop_assert_eq!(new, *copies == 0);
                     *copies += 1;
                 }
-                // As many as its two places have slots.
+                // As many as there are slots in its two places.
                 Err(Error::TooManyCopies { copies: most }) => {
                     prop_assert_eq!(*copies, most);
                     prop_assert_eq!(most, format.window() + format.window().min(high - low));

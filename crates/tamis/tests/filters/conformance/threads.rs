@@ -1,4 +1,4 @@
-//! Threads, and mappings as other processes have them, racing on the same keys.
+//! Threads, and mappings like those of other processes, racing on the same keys.
 
 use super::oracle::{Oracle, positions};
 use super::subject::*;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Barrier;
 use tamis::{AnyFilter, Hasher, KeyCount};
 
-/// Every thread adds all keys, each from another start; what each was told.
+/// Every thread adds all keys, each from a different start; returns their answers.
 fn race(filters: &[&AnyFilter], keys: &[Key], batch: bool) -> Vec<Vec<bool>> {
     let start = Barrier::new(filters.len());
     std::thread::scope(|scope| {
@@ -39,7 +39,7 @@ fn race(filters: &[&AnyFilter], keys: &[Key], batch: bool) -> Vec<Vec<bool>> {
     })
 }
 
-/// A key with a bit that no other key sets was new to whoever set that bit.
+/// A key with a bit that no other key sets was new to the thread that set that bit.
 fn somebody_was_told(filter: &AnyFilter, keys: &[Key], told: &[Vec<bool>]) {
     let of_key = |key: &Key| positions(filter.shape(), filter.hasher().hash(key));
     let mut owners: HashMap<usize, Vec<&Key>> = HashMap::new();
