@@ -127,7 +127,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         Some(path) => Some(Sink::open(Some(path), args.force, Written::Page)?),
         None => None,
     };
-    // First of all, so that no signal finds a folder that nobody removes.
+    // Before the folder is created, so that no signal leaves it behind.
     let stop = Arc::new(AtomicBool::new(false));
     let signal = stream::stop_on_signals(&stop)?;
     let folder = Folder::create(args.keep.as_deref())?;
@@ -188,7 +188,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The advice, once two rounds in a row have given the same.
+/// Repeats until two rounds in a row give the same advice.
 fn settle(lab: &Lab, comparison: &mut Comparison, wanted: &Wanted) -> Result<Advice> {
     const MOST_ROUNDS: usize = 6;
     let mut advice = advice::give(comparison, wanted);

@@ -1,4 +1,4 @@
-//! The comparison as a page that needs nothing else: charts, the table, and what to take.
+//! The comparison as a self-contained page: charts, the table and the recommendation.
 
 use super::advice::Advice;
 use super::contender::Contender;

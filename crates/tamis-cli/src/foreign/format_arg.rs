@@ -1,30 +1,30 @@
-//! `--format NAME[,PARAMETER=VALUE...]`: another system's filter, and what its bytes don't say of themselves.
+//! `--format NAME[,PARAMETER=VALUE...]`: another system's format, and parameters that its bytes don't record.
 
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{BitmapHash, Format};
 
-/// A format and its parameters, as a user names them.
+/// A format and its parameters, as the user gives them.
 #[derive(Clone, Debug)]
 pub(crate) struct FormatArg {
     pub(crate) format: Format,
     pub(crate) hash: Option<HashArg>,
-    /// How many bits a key has in a bitmap.
+    /// Bits per key in a bitmap.
     pub(crate) hashes: Option<u32>,
-    /// How many bits a bitmap was made for.
+    /// The number of bits that a bitmap was made for.
     pub(crate) bits: Option<u64>,
     pub(crate) is_low_first: bool,
 }
 
-/// A hash that a user names.
+/// A hash that the user names.
 #[derive(Clone, Debug)]
 pub(crate) enum HashArg {
-    /// Of a pybloomfilter file.
+    /// The hash of a pybloomfilter file.
     File(Hash),
     Bitmap(BitmapHash),
 }
 
 impl FormatArg {
-    /// Reads it; the error is for people.
+    /// Parses the argument; errors are for people.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (name, rest) = text.split_once(',').unwrap_or((text, ""));
         let format: Format = name.parse()?;
@@ -98,7 +98,7 @@ impl FormatArg {
     }
 }
 
-/// The parameters, each with its value, which may have commas in it.
+/// The parameters, each with its value. A value may contain commas.
 fn parameters(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for piece in text.split(',').filter(|piece| !piece.is_empty()) {
