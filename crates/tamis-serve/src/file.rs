@@ -34,7 +34,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// Above this many bytes, additions are saved early; above the second limit, they are refused.
 const MANY_UNSAVED: usize = 16 << 20;
 const MOST_UNSAVED: usize = 64 << 20;
-/// Memory of an addition in addition to its keys.
+/// Memory overhead of an addition.
 const OF_AN_ADDITION: usize = 64;
 /// When to retry a failed save, or opening a file that has not changed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);

@@ -66,7 +66,7 @@ impl Advice {
     }
 }
 
-/// Contenders that differ only in speed: measured again, another of them could win.
+/// Contenders between which speed decides: measured again, another of them could win.
 pub(crate) fn rivals(comparison: &Comparison, wanted: &Wanted) -> Vec<Contender> {
     let candidates = candidates(comparison, wanted.needs);
     let small: Vec<&Candidate> = candidates.iter().filter(|one| one.is_small()).collect();
