@@ -123,8 +123,8 @@ impl Contender {
     }
 }
 
-/// The bytes of a bitmap with one hash for so many keys: with `n` keys in `m` bits, a bit is set with probability
-/// 1 - (1 - 1/m)^n, which must be the rate.
+/// The bytes of a bitmap with one hash for this many keys: with `n` keys in `m` bits, a bit is set with probability
+/// `1 - (1 - 1/m)^n`, which must be the rate.
 pub(super) fn one_hash_bytes(keys: f64, rate: f64) -> f64 {
     let bits = keys / -(-rate).ln_1p();
     (bits / 64.0).ceil() * 8.0

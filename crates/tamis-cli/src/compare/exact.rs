@@ -19,8 +19,8 @@ pub(super) fn hash_set(work: &Work) -> Result<Step> {
         set.extend(keys.iter().map(|key| Box::from(*key)));
         Ok(())
     })?;
-    // Slots for an eighth more than the capacity, a power of two, each with a control byte. The system's allocator adds
-    // 8 bytes per key and rounds up to 16.
+    // Slots for a seventh more than the capacity, rounded up to a power of two, each with a control byte. The system's
+    // allocator adds 8 bytes per key and rounds up to 16.
     let slots = (set.capacity() as u64 * 8 / 7).next_power_of_two();
     let allocated = |key: &[u8]| match key.len() as u64 {
         0 => 0,

@@ -157,7 +157,7 @@ impl Database<'_> {
     }
 
     fn execute(&self, sql: &CStr) -> Result<()> {
-        // SAFETY: the handle is open, and neither a callback nor a message is asked for.
+        // SAFETY: the handle is open, and the call uses neither a callback nor a message.
         let code = unsafe {
             (self.library.execute)(self.handle, sql.as_ptr(), null(), null_mut(), null_mut())
         };

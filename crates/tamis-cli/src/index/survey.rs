@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | the size, times and inode that it had | fresh |
 //! | another name or more names, but the same identity, size, time of modification and ends | fresh |
-//! | the same identity, more bytes, and unchanged ends of those it had | grown: what it had is known, the rest is searched |
+//! | the same identity, more bytes, and the known ones' ends unchanged | grown: only the appended text is searched |
 //! | anything else | stale: all of it is searched |
 
 use super::Index;

@@ -197,7 +197,7 @@ fn carry_in_order(
 /// When to save the filter to its file.
 struct Saving {
     every: Duration,
-    /// None if nothing is to be saved.
+    /// `None` if nothing needs saving.
     state: Option<Mutex<Saved>>,
     /// Whether anything was decided since the last save.
     changed: AtomicBool,
