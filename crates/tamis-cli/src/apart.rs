@@ -1,4 +1,4 @@
-//! No two files of a command are one file: what is written to it would destroy what is read from it.
+//! Refuses commands that name one file twice: writing to it would destroy what is read from it.
 
 use crate::output;
 use anyhow::{Result, bail};
@@ -13,14 +13,14 @@ use tamis_records::input::stdin;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Input,
-    /// It holds the names of inputs.
+    /// The file lists the names of inputs.
     FileList,
     AllowList,
     Filter,
     KeyFile,
     Certificate,
     Output,
-    /// Where the output goes if the run fails.
+    /// Where the partial output goes if the run fails.
     PartialOutput,
     Report,
 }
@@ -40,7 +40,7 @@ impl Role {
         }
     }
 
-    /// Whether the file may be made or replaced.
+    /// Whether the file may be created or replaced.
     const fn is_written(self) -> bool {
         matches!(
             self,
@@ -50,27 +50,27 @@ impl Role {
 
     fn clashes_with(self, other: Self) -> bool {
         match (self, other) {
-            // It takes no name that exists, so only what is yet to be made can be lost.
+            // A partial output never takes an existing name, so it can only overwrite files that the command creates.
             (Self::PartialOutput, other) | (other, Self::PartialOutput) => other.is_written(),
-            // `find` lists the file that its list goes to.
+            // `find` also lists the file that its list is written to, so a list may be an input.
             (Self::FileList, other) | (other, Self::FileList) => other.is_written(),
             _ => self != other,
         }
     }
 }
 
-/// The files of a command, by what they are and not by what they are called.
+/// The files of a command, identified as files rather than by name.
 #[derive(Debug, Default)]
 pub(crate) struct Apart(HashMap<Identity, Noted>);
 
-/// What a file is used for, and by which names.
+/// The uses of a file, with the names used for it.
 type Noted = Vec<(Role, PathBuf)>;
 
-/// A regular file. Devices and pipes may well be both input and output, as a terminal is.
+/// A regular file. Devices and pipes may be both input and output: a terminal is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Identity {
     There(Id),
-    /// It is yet to be made, in this folder and under this name.
+    /// A file that doesn't exist yet: its folder and its name.
     ToBeMade(Id, OsString),
 }
 
@@ -91,7 +91,7 @@ fn id(path: &Path, _: &Metadata) -> Option<Id> {
 }
 
 impl Apart {
-    /// Notes a file, unless it is noted for something else. `-` is standard input.
+    /// Notes a file; an error if it already has another use. `-` is standard input.
     pub(crate) fn note(&mut self, role: Role, path: &Path) -> Result<()> {
         self.add(role, path, identity(path))
     }
@@ -114,7 +114,7 @@ impl Apart {
         Ok(())
     }
 
-    /// Refuses an input that is noted for something else. Inputs, which may be many, come last and are not noted.
+    /// Refuses an input that has another use. Inputs, which may be many, come last and aren't noted.
     pub(crate) fn check_input(&self, path: &Path) -> Result<()> {
         match self.noted(path) {
             Some(noted) => refuse_clash(noted, Role::Input, path),
@@ -122,13 +122,13 @@ impl Apart {
         }
     }
 
-    /// Whether the command uses this file as something else than an input.
+    /// Whether the command uses this file for something other than input.
     pub(crate) fn is_noted(&self, path: &Path) -> bool {
         self.noted(path).is_some()
     }
 
     fn noted(&self, path: &Path) -> Option<&Noted> {
-        // With nothing but pipes around, there is nothing to look for.
+        // If only pipes are noted, there is nothing to compare.
         let identity = (!self.0.is_empty()).then(|| identity(path));
         self.0.get(&identity??)
     }
@@ -154,7 +154,7 @@ fn refuse_clash(noted: &Noted, role: Role, path: &Path) -> Result<()> {
     } else {
         format!(" (also called {})", name.display())
     };
-    // In the order of their declaration, whichever was noted first.
+    // In order of declaration, not of noting.
     let (first, second) = if (*other as u8) < (role as u8) {
         (*other, role)
     } else {
@@ -168,7 +168,7 @@ fn refuse_clash(noted: &Noted, role: Role, path: &Path) -> Result<()> {
     );
 }
 
-/// Of a regular file, or of one that would be made under this name; `-` is standard input.
+/// The identity of a regular file, existing or not; `-` is standard input.
 fn identity(path: &Path) -> Option<Identity> {
     if path == Path::new("-") {
         Identity::there(path, &stdin().and_then(|file| file.metadata()).ok()?)
@@ -197,9 +197,9 @@ impl Identity {
     }
 }
 
-/// The name that a file has or will have behind symbolic links.
+/// The path a file has or will have after following symbolic links.
 fn resolve(path: &Path) -> Option<PathBuf> {
-    // As many as Linux follows.
+    // The same limit as Linux.
     const MOST_LINKS: usize = 40;
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {

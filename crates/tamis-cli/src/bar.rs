@@ -1,5 +1,5 @@
-//! How far the work is, on stderr, if that is a terminal. Commands draw no bar with `-q`, nor where
-//! they print records on a terminal: the two would mix.
+//! Progress bars on stderr, if that is a terminal. Commands draw none with `-q`, or when they print records to a
+//! terminal, where the two would mix.
 
 use crate::human;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -11,14 +11,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tamis_records::progress::Progress;
 
-/// Gone when dropped.
+/// Removed when dropped.
 pub(crate) struct Bar {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Bar {
-    /// Of reading these files.
+    /// Progress of reading these files.
     pub(crate) fn of_input(paths: &[PathBuf], progress: &Arc<Progress>) -> Self {
         let progress = Arc::clone(progress);
         let total = std::io::stderr().is_terminal().then(|| total_size(paths));
@@ -35,7 +35,7 @@ impl Bar {
         })
     }
 
-    /// Of building a filter of this many keys.
+    /// Progress of building a filter of this many keys.
     pub(crate) fn of_building(total: u64, built: Arc<AtomicU64>) -> Self {
         let template = "building {wide_bar} {human_pos} keys";
         Self::start(Some(total), template, move |bar| {
@@ -77,7 +77,7 @@ impl Drop for Bar {
     }
 }
 
-/// How long it will take, once that can be told: a twentieth is done, or five seconds are over.
+/// The estimated time left, once a twentieth is done or five seconds have passed.
 fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     let is_known =
         state.pos() > 0 && (state.fraction() >= 0.05 || state.elapsed() >= Duration::from_secs(5));
@@ -86,7 +86,7 @@ fn time_left(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     }
 }
 
-/// The size of all inputs as they lie there, if it can be known.
+/// The size of all inputs on disk, if known.
 fn total_size(paths: &[PathBuf]) -> Option<u64> {
     let size = |path: &PathBuf| {
         if path == Path::new("-") {

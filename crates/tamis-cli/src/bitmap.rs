@@ -1,5 +1,4 @@
-//! Strings of bits that programs set with SETBIT, in Redis or copied from it: how
-//! they hash must be said.
+//! Bit strings that programs set with SETBIT, in Redis or copied from it. The user has to name their hash.
 
 use crate::foreign::{self, Encoding, ForeignArgs, HashArg, KeyBytes};
 use crate::location::{KeyFile, Place, in_redis};
@@ -9,11 +8,11 @@ use anyhow::{Context, Result, bail};
 use tamis_formats::{BitmapShape, Foreign, Format};
 use tamis_redis::{BitString, Location};
 
-/// A string of bits to be asked.
+/// A bit string to query.
 pub(crate) struct Bitmap {
     shape: BitmapShape,
     bits: Bits,
-    /// Whether a key with a negative bit was met.
+    /// Whether we warned about a key with a negative bit.
     warned: bool,
 }
 
@@ -23,7 +22,7 @@ enum Bits {
 }
 
 impl ForeignArgs {
-    /// Whether a string of bits is meant, which nothing but this says.
+    /// Whether `--format bitmap` was given: the bytes alone don't show it.
     pub(crate) fn is_bitmap(&self) -> bool {
         self.format() == Some(Format::Bitmap)
     }
@@ -50,7 +49,7 @@ impl ForeignArgs {
 }
 
 impl Bitmap {
-    /// Opens a file or a string in Redis; also how its keys become bytes.
+    /// Opens a bit string from a file or Redis; also returns how its keys become bytes.
     pub(crate) fn open(
         place: &Place,
         args: &ForeignArgs,
@@ -64,7 +63,7 @@ impl Bitmap {
         let bits = match place {
             Place::File(path) => {
                 let bytes = foreign::map(path, &foreign::regular(path)?)?.to_vec();
-                // SETBIT never leaves an empty string: it is what a failed copy left, and would deny every key.
+                // SETBIT never leaves an empty string. A failed copy does, and it would deny every key.
                 if bytes.is_empty() {
                     bail!(
                         "{}: expected a string of bits, got an empty file",
@@ -116,7 +115,7 @@ impl Bitmap {
         Ok(())
     }
 
-    /// Says once why some keys are absent.
+    /// Explains once why some keys are reported absent.
     fn warn(&mut self) {
         if !std::mem::replace(&mut self.warned, true) {
             output::warn(
@@ -127,7 +126,7 @@ impl Bitmap {
     }
 }
 
-/// The bytes of a bitmap, wherever it is.
+/// The bytes of a bitmap, from a file or from Redis.
 pub(crate) fn read(place: &Place, key: &KeyFile) -> Result<Vec<u8>> {
     match place {
         Place::File(path) => Ok(foreign::map(path, &foreign::regular(path)?)?.to_vec()),

@@ -1,5 +1,5 @@
-//! How many records the inputs hold, from their sizes and a look here and
-//! there. It decides how much memory is taken at first, and nothing else.
+//! Estimates how many records the inputs hold, from their sizes and samples. Only decides how much memory to allocate
+//! at first.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,13 +8,12 @@ use std::sync::Arc;
 use tamis_records::input::{Input, Packing};
 use tamis_records::records::Framing;
 
-/// Places looked at, over all files together.
+/// Sampled places, over all files together.
 const PLACES: u64 = 64;
-/// Bytes looked at in each place.
+/// Bytes sampled at each place.
 const PLACE: u64 = 16 << 10;
 
-/// The number of records, a little high; `None` where some input can't be
-/// measured: a pipe, or a compressed file.
+/// The number of records, slightly high; `None` if some input can't be measured, such as a pipe or a compressed file.
 pub(crate) fn records(paths: &[PathBuf], framing: Framing, packing: Packing) -> Option<u64> {
     let files = measure(paths, packing)?;
     let total: u64 = files.iter().map(|(_, bytes)| bytes).sum();
@@ -32,14 +31,13 @@ pub(crate) fn records(paths: &[PathBuf], framing: Framing, packing: Packing) -> 
     Some((density * total as f64 * 1.05) as u64 + paths.len() as u64)
 }
 
-/// Whether there are too many files to open each of them for a guess.
+/// Whether there are too many files to open each for a guess.
 fn is_many(paths: &[PathBuf]) -> bool {
     paths.len() as u64 > PLACES
 }
 
-/// The ranges of bytes to look at: all, or places spread over all, each at a
-/// point of its own within its share, so that nothing in the file keeps time
-/// with them.
+/// The byte ranges to sample: all, or one in each of equal shares, at varying offsets, so that no pattern in the file
+/// lines up with them.
 fn places(total: u64, of_many: bool) -> Vec<(u64, u64)> {
     if total <= PLACES * PLACE && !of_many {
         return vec![(0, total)];
@@ -53,9 +51,8 @@ fn places(total: u64, of_many: bool) -> Vec<(u64, u64)> {
     (0..PLACES).map(place).collect()
 }
 
-/// Bytes and delimiters between `from` and `to` of the files one after the
-/// other; of many, only of the one where that begins. A file that can't be
-/// read has none; whoever reads it says so.
+/// Bytes and delimiters between `from` and `to` of the concatenated files; if there are many files, only of the one
+/// where the range begins. An unreadable file counts as empty; reading it later reports the error.
 fn look(files: &[(&Path, u64)], from: u64, to: u64, delimiter: u8) -> (u64, u64) {
     let (mut looked, mut ends, mut start) = (0, 0, 0);
     for (path, bytes) in files {
@@ -81,7 +78,7 @@ fn read_at(path: &Path, at: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// The sizes of all files, if they are plain ones. Of many, some are looked into.
+/// The sizes of all files, if all are plain. If there are many, only some are opened to check.
 fn measure(paths: &[PathBuf], packing: Packing) -> Option<Vec<(&Path, u64)>> {
     let sizes: Vec<u64> = paths.iter().map(|path| size(path)).collect::<Option<_>>()?;
     let step = paths.len().div_ceil(PLACES as usize).max(1);
@@ -93,7 +90,7 @@ fn measure(paths: &[PathBuf], packing: Packing) -> Option<Vec<(&Path, u64)>> {
     (!packed).then(|| paths.iter().map(PathBuf::as_path).zip(sizes).collect())
 }
 
-/// The size of a file; 0 of one that is not there.
+/// The size of a file; 0 if missing.
 fn size(path: &Path) -> Option<u64> {
     if path == Path::new("-") {
         return None;
@@ -106,7 +103,7 @@ fn size(path: &Path) -> Option<u64> {
     }
 }
 
-/// The most records that the inputs can hold, if that can be told.
+/// The most records that the inputs can hold, if known.
 pub(crate) fn most_records(paths: &[PathBuf], packing: Packing) -> Option<u64> {
     let files = measure(paths, packing)?;
     Some(files.iter().map(|(_, bytes)| bytes + 1).sum())

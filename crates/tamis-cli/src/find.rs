@@ -1,4 +1,4 @@
-//! The files that a command reads where they are not all named on the command line.
+//! Finds input files that aren't all named on the command line.
 
 use crate::apart::Apart;
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use tamis::internals::file::Replacement;
 use tamis_records::input::stdin;
 use walkdir::WalkDir;
 
-/// The names in a list, each with a NUL behind it if it has any, or a line feed; `-` is standard input.
+/// The names in a list, terminated by NUL if it contains any, otherwise by line feeds; `-` is standard input.
 pub(crate) fn names(list: &Path) -> Result<Vec<PathBuf>> {
     let mut text = Vec::new();
     let file = if list == Path::new("-") {
@@ -19,7 +19,7 @@ pub(crate) fn names(list: &Path) -> Result<Vec<PathBuf>> {
     };
     file.and_then(|mut file| file.read_to_end(&mut text))
         .with_context(|| format!("the list of files, {}", list.display()))?;
-    // What some programs put before text is not part of the first name.
+    // A byte order mark isn't part of the first name.
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&text);
     let end = if text.contains(&0) { 0 } else { b'\n' };
     let names = text.split(|byte| *byte == end);
@@ -37,9 +37,9 @@ fn path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// The named files and those in the named folders, in the order of the names and sorted within each; and what could not
-/// be listed. Pipes and devices in folders, unfinished files and those that are noted in `apart` are left out. Links to
-/// folders are not followed unless they are named, so there is an end.
+/// The named files and those in the named folders, in the order of the names and sorted within each folder; also
+/// returns what could not be listed. Leaves out pipes and devices in folders, unfinished files, and files noted in
+/// `apart`. Links to folders are only followed if named, so it always ends.
 pub(crate) fn files(named: Vec<PathBuf>, apart: &Apart) -> (Vec<PathBuf>, Vec<(PathBuf, String)>) {
     let (mut files, mut unlisted) = (Vec::new(), Vec::new());
     for root in named {

@@ -1,4 +1,4 @@
-//! `tamis help`: of a command, and pages of what all commands have in common.
+//! `tamis help`: pages for commands, and for what they have in common.
 
 use crate::{Cli, Exit, in_groups, output};
 use anyhow::{Result, bail};

@@ -1,4 +1,4 @@
-//! Filters as they are named on the command line, and the secret of keyed ones.
+//! Filters as named on the command line, and the secret of keyed filters.
 
 use crate::apart::{Apart, Role};
 use crate::output;
@@ -21,10 +21,10 @@ use tamis::{AnyFilter, Hasher, Open, SecretKey, internals::file::Existing};
 use tamis_formats::Format;
 use tamis_redis::{BitString, Location, Options, RedisFilter, Servers, Warning};
 
-/// Bytes of a password's file, at most.
+/// The most bytes in a password file.
 const LARGEST_SECRET: u64 = 4096;
 
-/// Where a filter lives: in a file, or in Redis for many workers.
+/// Where a filter is: in a file, or in Redis, shared by many workers.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     File(PathBuf),
@@ -39,14 +39,14 @@ impl ValueParserFactory for Place {
     }
 }
 
-/// Reads a [`Place`]. Paths need not be UTF-8; addresses of Redis are.
+/// Parses a [`Place`]. Paths need not be UTF-8; Redis addresses must be.
 #[derive(Clone)]
 pub(crate) struct PlaceParser;
 
 impl TypedValueParser for PlaceParser {
     type Value = Place;
 
-    /// The error is made here: clap's own would repeat the argument, with the password in it.
+    /// We make the error here: clap's would repeat the argument, with any password in it.
     fn parse_ref(
         &self,
         command: &clap::Command,
@@ -73,13 +73,13 @@ impl TypedValueParser for PlaceParser {
     }
 }
 
-/// Says that nobody checks who the server is, once.
+/// Warns once that the server's identity isn't checked.
 pub(crate) fn warn_if_insecure(insecure: bool) {
     static ONCE: Once = Once::new();
     if !insecure {
         return;
     }
-    // Arguments may be read more than once.
+    // Arguments may be parsed more than once.
     ONCE.call_once(|| {
         output::warn(format_args!(
             "tls=insecure accepts any certificate: whoever is between you and the server can read \
@@ -89,7 +89,7 @@ pub(crate) fn warn_if_insecure(insecure: bool) {
     });
 }
 
-/// The password of Redis in the environment, or in the file that this names.
+/// The Redis password from the environment, or from the file that the environment names.
 fn redis_password() -> Result<Option<String>> {
     if let Ok(password) = env::var("TAMIS_REDIS_PASSWORD") {
         return Ok(Some(password));
@@ -105,7 +105,7 @@ fn redis_password() -> Result<Option<String>> {
     Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
 }
 
-/// Warns of a secret that every user of this machine can read, once.
+/// Warns once about a secret that every user of this machine can read.
 pub(crate) fn warn_if_public(path: &Path) {
     static TOLD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +142,7 @@ impl Place {
         }
     }
 
-    /// The whole filter, in memory.
+    /// Loads the whole filter into memory.
     pub(crate) fn load(&self, key: &KeyFile) -> Result<AnyFilter> {
         match self {
             Self::File(path) => key.open()?.load(path).map_err(named(path)),
@@ -150,7 +150,7 @@ impl Place {
         }
     }
 
-    /// Puts a filter where none is, or with `force` over the one that is.
+    /// Saves a new filter, or with `force` replaces an existing one.
     pub(crate) fn save(
         &self,
         filter: &AnyFilter,
@@ -174,7 +174,7 @@ impl Place {
     }
 }
 
-/// Puts a filter into a file: a new one, or with `force` in the place of a filter.
+/// Saves a filter to a file: a new one, or with `force` in place of an existing filter.
 pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
     match present::check(path, force, Written::Filter)? {
         Existing::Replace => filter.save(path),
@@ -183,16 +183,16 @@ pub(crate) fn save(filter: &AnyFilter, path: &Path, force: bool) -> Result<()> {
     .map_err(saving(path))
 }
 
-/// How large a filter's file is. Its header counts too: it is most of a small file.
+/// The size of a filter's file, including the header, which is most of a small file.
 pub(crate) fn file_bytes(path: &Path, filter_bytes: u64) -> u64 {
     match fs::metadata(path) {
         Ok(file) => file.len(),
-        // It may be gone again.
+        // The file may already be gone.
         Err(_) => HEADER_LEN as u64 + filter_bytes,
     }
 }
 
-/// Says why a filter could not be put into a file.
+/// Explains why a filter could not be saved.
 pub(crate) fn saving(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     move |error| match (&error, missing_folder(path)) {
         (tamis::Error::Io { .. }, None) => present::creating(path, error),
@@ -200,7 +200,7 @@ pub(crate) fn saving(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error 
     }
 }
 
-/// Says that something others may read holds the secret of a keyed filter.
+/// Warns that something others may read holds a keyed filter's secret.
 pub(crate) fn warn_of_secret(hasher: &Hasher, what: impl fmt::Display) {
     if matches!(hasher, Hasher::Keyed { in_file: true, .. }) {
         output::warn(format_args!(
@@ -228,7 +228,7 @@ impl KeyFile {
         files.try_for_each(|path| apart.note(Role::KeyFile, path))
     }
 
-    /// How to open a filter with this key.
+    /// Options for opening a filter with this key.
     pub(crate) fn open(&self) -> Result<Open> {
         let open = Open::new().verify(!self.no_verify);
         Ok(match self.key()? {
@@ -237,7 +237,7 @@ impl KeyFile {
         })
     }
 
-    /// How a new filter hashes: under the secret in the file, which is made if need be.
+    /// The hash of a new filter: with the secret in the file, which is created if needed.
     pub(crate) fn hasher(&self) -> Result<Hasher> {
         Ok(match &self.key_file {
             Some(path) => {
@@ -256,12 +256,12 @@ impl KeyFile {
     }
 }
 
-/// How to talk to Redis, for commands that open no filter.
+/// Options for Redis, for commands that open no filter.
 pub(crate) fn redis_options() -> Result<Options> {
     KeyFile::default().redis_options()
 }
 
-/// Notes the files of certificates, and warns of a private key that everyone can read.
+/// Notes the certificate files, and warns about a private key that everyone can read.
 fn note_certificates(files: [Option<&Path>; 3], apart: &mut Apart) -> Result<()> {
     let [.., key] = files;
     key.iter().for_each(|path| warn_if_public(path));
@@ -269,7 +269,7 @@ fn note_certificates(files: [Option<&Path>; 3], apart: &mut Apart) -> Result<()>
     files.try_for_each(|path| apart.note(Role::Certificate, path))
 }
 
-/// The same of those that the environment names.
+/// The same for the files named in the environment.
 pub(crate) fn note_environment(apart: &mut Apart) -> Result<()> {
     let file = |name| env::var_os(name).filter(|path| !path.is_empty());
     let files = ["TAMIS_REDIS_CA", "TAMIS_REDIS_CERT", "TAMIS_REDIS_KEY"].map(file);
@@ -279,7 +279,7 @@ pub(crate) fn note_environment(apart: &mut Apart) -> Result<()> {
     )
 }
 
-/// For what is not written so that replicas can be waited for.
+/// Refuses `replicas=N` for filters whose writes don't wait for replicas.
 pub(crate) fn refuse_waiting(at: &Location) -> Result<()> {
     let by_all = || env::var("TAMIS_REDIS_REPLICAS").ok()?.parse().ok();
     match at.replicas().or_else(by_all) {
@@ -289,7 +289,7 @@ pub(crate) fn refuse_waiting(at: &Location) -> Result<()> {
 }
 
 impl KeyFile {
-    /// How to talk to Redis: as the environment says, where a location says nothing else.
+    /// Options for Redis from the environment; the location takes precedence.
     pub(crate) fn redis_options(&self) -> Result<Options> {
         let options = Options::from_env()?;
         Ok(match self.key()? {
@@ -319,7 +319,7 @@ impl KeyFile {
 }
 
 impl InputArgs {
-    /// What is read, for a command that asks or changes a filter, and prints to standard output. `lists` are read, too.
+    /// The input of a command that queries or changes a filter and prints to standard output. `lists` are read, too.
     pub(crate) fn find_for(&self, filter: &Place, key: &KeyFile, lists: &[PathBuf]) -> Result<Run> {
         let mut apart = Apart::default();
         filter.note(Role::Filter, &mut apart)?;
@@ -332,15 +332,14 @@ impl InputArgs {
     }
 }
 
-/// Says what the user of a filter in Redis should know.
+/// Prints warnings about a filter in Redis.
 pub(crate) fn warn_of(filter: &RedisFilter) {
     for warning in filter.warnings() {
         say!("warning: {warning}");
     }
 }
 
-/// Says that a filter in Redis holds more than it was made for, if adding has
-/// shown it.
+/// Warns that a filter in Redis exceeds its capacity, if adding has shown it.
 pub(crate) fn warn_if_overfull(filter: &RedisFilter) {
     for warning in filter.warnings() {
         if matches!(warning, Warning::Overfull { .. }) {
@@ -349,9 +348,9 @@ pub(crate) fn warn_if_overfull(filter: &RedisFilter) {
     }
 }
 
-/// Whether a file says that it is an index of files, and no filter.
+/// Whether a file is an index of files rather than a filter.
 pub(crate) fn is_index(path: &Path) -> bool {
-    // A pipe would wait for somebody to write.
+    // Opening a pipe would block.
     if !path.is_file() {
         return false;
     }
@@ -360,12 +359,12 @@ pub(crate) fn is_index(path: &Path) -> bool {
     read.is_ok() && FileIndex::is_index(&start)
 }
 
-/// Whether a description as Redisson writes it is there.
+/// Whether a Redisson configuration exists there.
 fn is_redisson(at: &Location, options: &Options) -> bool {
     BitString::open(at, &["size", "hashIterations"], options).is_ok()
 }
 
-/// Says which filter an error is about, and the way out.
+/// Adds the filter's location and a hint to an error.
 pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyhow::Error {
     let hint = |error: &tamis_redis::Error| match error {
         tamis_redis::Error::NotFound { .. } => "\nhint: `tamis create` creates a filter",
@@ -385,15 +384,15 @@ pub(crate) fn in_redis(at: &Location) -> impl FnOnce(tamis_redis::Error) -> anyh
     }
 }
 
-/// The way out for those who named their keys where a filter is expected.
+/// A hint for users who gave keys where a filter is expected.
 const FILTER_FIRST: &str =
     "where files of keys are named, too, the filter comes first: tamis check FILTER KEYS";
 
-/// Who takes filters of other systems.
+/// A hint naming the commands that take other systems' filters.
 const FOREIGN: &str = "this command needs a Tamis filter\n\
                        hint: check, add, info, verify, merge and copy can open it";
 
-/// The folder of a file, if that is what is missing.
+/// The folder of a file, if the folder doesn't exist.
 fn missing_folder(file: &Path) -> Option<&Path> {
     let folder = file.parent()?;
     (!folder.as_os_str().is_empty() && !folder.exists()).then_some(folder)
@@ -407,7 +406,7 @@ pub(crate) fn recognised(path: &Path) -> Option<Format> {
     )
 }
 
-/// Says which filter an error is about, unless it does already.
+/// Adds the filter's name to an error, unless it has one.
 pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
     let file = path.to_owned();
     move |error| {
@@ -449,7 +448,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
             },
             _ => "",
         };
-        // Not by looking for the name in the text: a file may be called `f`.
+        // Don't search the text for the name: a file may be called `f`.
         match &error {
             tamis::Error::Io { path: Some(_), .. }
             | tamis::Error::Unclean { path: Some(_) }
@@ -462,7 +461,7 @@ pub(crate) fn named(path: &Path) -> impl FnOnce(tamis::Error) -> anyhow::Error {
 /// Servers without a filter's name, as an argument.
 pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
     if !text.contains("://") {
-        // Of what is before a host, something may be a password.
+        // Anything before the host may contain a password.
         let host = text.rsplit('@').next().unwrap_or_default();
         let host = if host.is_empty() { "HOST" } else { host };
         return Err(anyhow!(
@@ -477,7 +476,7 @@ pub(crate) fn parse_servers(text: &str) -> Result<Servers> {
     })
 }
 
-/// The error of a location, with the way out for those whose build has no TLS.
+/// The error of a location, with a hint for builds without TLS.
 fn no_tls(text: &str, error: tamis_redis::Error) -> anyhow::Error {
     match error {
         tamis_redis::Error::NoTls => anyhow!(

@@ -1,4 +1,4 @@
-//! Waiting for other writers of a file.
+//! Waits for other writers of a file.
 
 use crate::human;
 use crate::location::named;
@@ -25,7 +25,7 @@ fn parse_timeout(text: &str) -> Result<Duration, String> {
 }
 
 impl LockArgs {
-    /// Locks the file. Where that means to wait, says for whom.
+    /// Locks the file. If it has to wait, says for whom.
     pub(crate) fn acquire(&self, path: &Path) -> Result<FileLock> {
         match FileLock::try_acquire(path) {
             Err(Error::Busy { .. }) => {}
@@ -57,7 +57,7 @@ impl LockArgs {
     }
 }
 
-/// Who has the file locked, as far as the system tells.
+/// Who has locked the file, if the system knows.
 fn holder(path: &Path) -> Option<String> {
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let pid = find_holder(&locks, inode(path)?)?;
@@ -79,8 +79,8 @@ fn inode(_: &Path) -> Option<u64> {
     None
 }
 
-/// The one process that has locked a file with this number. The number of the device beside it is not always that of
-/// the file, so a second such file leaves it open.
+/// The one process that has locked a file with this inode number. The device number next to it doesn't always match the
+/// file's, so if several files match, the answer is unknown.
 ///
 /// ```text
 /// 1: FLOCK  ADVISORY  WRITE 31752 fd:01:1835111 0 EOF
@@ -88,7 +88,7 @@ fn inode(_: &Path) -> Option<u64> {
 fn find_holder(locks: &str, inode: u64) -> Option<u32> {
     let holders = locks.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
-        // Those who wait have an arrow here.
+        // Waiting processes have an arrow here.
         (words.next()? == "FLOCK").then_some(())?;
         let pid = words.nth(2)?.parse().ok()?;
         let file = words.next()?.rsplit(':').next()?;

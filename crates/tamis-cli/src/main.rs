@@ -1,4 +1,4 @@
-//! The `tamis` command. One file a subcommand, under `cmd/`.
+//! The `tamis` command, with one file per subcommand under `cmd/`.
 
 #[macro_use]
 mod output;
@@ -68,7 +68,7 @@ Examples:
   tamis grep 8f14e45fceea167a logs.index    find one, opening only files that may have it
   tamis check --format keys=upper known.bloom sha1.txt    ask another system's filter";
 
-/// What this build was made without: its commands, and what else.
+/// The commands and features that this build lacks.
 fn lacking() -> Vec<&'static str> {
     let parts = [
         ("clean", cfg!(feature = "clean")),
@@ -81,7 +81,7 @@ fn lacking() -> Vec<&'static str> {
     lacking.map(|(name, _)| name).collect()
 }
 
-/// Examples of what this build has, and what it lacks.
+/// Examples for this build, and what it lacks.
 fn after_help() -> String {
     let lacking = lacking();
     let is_there = |line: &&str| {
@@ -149,25 +149,26 @@ enum Command {
     Help(help::Args),
 }
 
-/// The way out for those who need what their build lacks.
+/// A hint for users whose build lacks something.
 const FULL_BUILD: &str =
     "hint: `cargo install --path crates/tamis-cli --features full` installs everything";
 
-/// How a command that worked ends.
+/// The exit of a command that worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
     /// Something was found, or the work is done.
     Done,
-    /// Nothing was found, as grep says it.
+    /// Nothing was found; the same exit code as grep's.
     NoneFound,
-    /// Some input could not be read, as reported; the rest was.
+    /// Some input could not be read and was reported; the rest was processed.
     InputFailed,
-    /// A signal ended the work early; what was done is saved.
+    /// A signal ended the work early; finished work is saved.
     Interrupted(i32),
 }
 
 fn main() -> ExitCode {
-    // Whoever may not write more to a file gets an error, as from a full disk, and can say so and clean up.
+    // With SIGXFSZ ignored, exceeding the file size limit is an error like a full disk, which we can report and clean
+    // up after.
     #[cfg(unix)]
     // SAFETY: no handler is installed.
     unsafe {
@@ -224,7 +225,7 @@ fn main() -> ExitCode {
         Ok(Exit::NoneFound) => ExitCode::from(1),
         Ok(Exit::InputFailed) => ExitCode::from(2),
         Ok(Exit::Interrupted(signal)) => ExitCode::from(128 + signal as u8),
-        // The reader went away, as in `| head`: that is an end, not an error.
+        // The reader closed the pipe, as in `| head`. That isn't an error.
         Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(format_args!("{error:#}"));
@@ -233,12 +234,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what to do instead of an option that does not exist.
+/// Suggests what to use instead of an unknown option.
 fn advise(error: &mut clap::Error) {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
         return;
     };
-    // A file may be called like an option; then clap's own advice is right.
+    // If a file has the option's name, clap's own advice is right.
     if Path::new(option).exists() {
         return;
     }
@@ -271,7 +272,7 @@ fn advise(error: &mut clap::Error) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(advice));
 }
 
-/// Says what is wrong with the arguments, and nothing of a password that is among them.
+/// Reports invalid arguments without repeating any password in them.
 fn refuse(mut error: clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::UnknownArgument {
         advise(&mut error);

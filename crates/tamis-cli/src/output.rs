@@ -1,4 +1,4 @@
-//! Standard output is for data alone; everything else goes to stderr.
+//! Standard output is for data only; everything else goes to stderr.
 
 use crate::present::{self, Written};
 use crate::{human, stdout};
@@ -8,20 +8,20 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use tamis::internals::file::{Replacement, Unplaced};
 
-/// A line on stderr, for people. Names and keys in it can't do anything to their terminal.
+/// Prints a line to stderr, for people. Names and keys in it are made safe for terminals.
 macro_rules! say {
     ($($text:tt)*) => { $crate::output::say(format_args!($($text)*)) };
 }
 
-/// See the macro of that name. No message repeats a password.
+/// The function behind `say!`. Hides passwords.
 pub(crate) fn say(text: std::fmt::Arguments) {
     let text = text.to_string();
-    // Without a reader there is nothing to be done.
+    // If stderr is closed, nothing can be done.
     let text = tamis_redis::hide_passwords(&text);
     let _ = writeln!(io::stderr(), "{}", human::printable(&text));
 }
 
-/// Writes a command's answer, for people or as JSON; records are written as they are, by others.
+/// Writes a command's answer, for people or as JSON. Records are written elsewhere, unchanged.
 pub(crate) fn print(text: &str) -> Result<()> {
     if stdout::was_closed() {
         return Err(closed().into());
@@ -32,8 +32,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Standard output without the standard library's line buffer: the engine
-/// writes large pieces.
+/// Standard output without the standard library's line buffer: the engine writes large pieces.
 pub(crate) fn stdout() -> Result<File> {
     #[cfg(unix)]
     let owned = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned();
@@ -46,7 +45,7 @@ fn closed() -> io::Error {
     io::Error::other("standard output is closed")
 }
 
-/// Whether the reader of our output went away.
+/// Whether the reader of our output closed it.
 pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
     let kind = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
         Some(tamis::Error::Io { source, .. }) => Some(source.kind()),
@@ -56,26 +55,26 @@ pub(crate) fn is_closed(error: &anyhow::Error) -> bool {
     kinds.any(|kind| kind == io::ErrorKind::BrokenPipe)
 }
 
-/// The file that an output goes to; none is standard output, which has other names as well.
+/// The file of an output; `None` means standard output, under any of its names.
 pub(crate) fn file(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| ![Path::new("-"), Path::new("/dev/stdout")].contains(path))
 }
 
-/// Where records go: a stream, or a file that appears whole at the end.
+/// Where records go: a stream, or a file that appears complete at the end.
 ///
-/// A file that is not [finished](Self::finish) well stays beside its place under
-/// another name, which is told: what a failed run wrote is of use, but it is not
+/// A file that isn't [finished](Self::finish) well is kept next to its destination under another name, which is
+/// reported: the output of a failed run is useful, but isn't what was asked for.
 /// what was asked for.
 pub(crate) struct Sink {
     encoder: Option<Encoder>,
-    /// The file, unless it is a stream.
+    /// The file; `None` for a stream.
     file: Option<Replacement>,
     empty: bool,
-    /// There is no standard output to write to.
+    /// Standard output is closed.
     is_closed: bool,
 }
 
-/// Compresses on the way, as the file's extension says.
+/// Compresses according to the file's extension.
 enum Encoder {
     Plain(File),
     Gzip(flate2::write::GzEncoder<File>),
@@ -85,8 +84,7 @@ enum Encoder {
 }
 
 impl Sink {
-    /// Standard output, or a file that must not exist yet unless `force`d. A pipe or a device is
-    /// written to as it is.
+    /// Standard output, or a file that must not exist yet unless `force`d. Pipes and devices are written to directly.
     pub(crate) fn open(path: Option<&Path>, force: bool, written: Written) -> Result<Self> {
         let Some(path) = file(path) else {
             return Self::stdout();
@@ -122,12 +120,12 @@ impl Sink {
         })
     }
 
-    /// Whether what is written appears on a terminal.
+    /// Whether the output appears on a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(&self.encoder, Some(Encoder::Plain(file)) if file.is_terminal())
     }
 
-    /// The file itself, if it is one that nobody else knows of, and still empty.
+    /// The file itself, if it is a new, empty one that nobody else can see.
     pub(crate) fn own_file(&self) -> Option<File> {
         match &self.encoder {
             Some(Encoder::Plain(file)) if self.file.is_some() && self.is_empty() => {
@@ -143,8 +141,7 @@ impl Sink {
             && !matches!(&self.encoder, Some(Encoder::Plain(file)) if self.file.is_some() && !is_empty(file))
     }
 
-    /// Where output is appended to a file whose last line was never finished,
-    /// ends that line: it would swallow our first record.
+    /// If output is appended to a file with an unfinished last line, ends that line: it would swallow our first record.
     pub(crate) fn end_last_line(&mut self, delimiter: u8) -> io::Result<()> {
         match &mut self.encoder {
             Some(Encoder::Plain(stream))
@@ -156,15 +153,14 @@ impl Sink {
         }
     }
 
-    /// Whether nothing is to be seen of the output before [`finish`](Self::finish).
+    /// Whether the output only becomes visible in [`finish`](Self::finish).
     pub(crate) const fn appears_at_end(&self) -> bool {
-        // What is compressed may be with the encoder until then, also where it goes to a stream.
+        // The encoder may hold back compressed data until then, even for a stream.
         self.file.is_some() || !matches!(self.encoder, Some(Encoder::Plain(_)))
     }
 
-    /// The end of a run. If all went `well`, the output appears, on disk; if
-    /// not, it stays under another name. Either way it is in a place that the
-    /// user keeps.
+    /// Ends a run. If all went `well`, the output appears at its destination, synced to disk; if not, it is kept under
+    /// another name. Either way the user can find it.
     pub(crate) fn finish(&mut self, well: bool) -> Result<()> {
         let is_empty = self.is_empty();
         let encoded = self.encoder.take().map_or(Ok(()), Encoder::finish);
@@ -187,7 +183,7 @@ impl Sink {
     }
 }
 
-/// Keeps what can't have its name, and says where.
+/// Keeps a file that can't have its intended name, and reports its path.
 fn keep(file: Replacement, what: &str) -> Result<()> {
     let meant = file.path().display().to_string();
     let kept = file.keep_partial()?;
@@ -200,7 +196,7 @@ fn keep(file: Replacement, what: &str) -> Result<()> {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        // Whatever led here is told by others.
+        // The cause has already been reported.
         if let Err(error) = self.finish(false)
             && !is_closed(&error)
         {
@@ -225,8 +221,8 @@ impl Write for Sink {
         }
     }
 
-    /// What was written survives this process, and where the output is a file
-    /// also the machine: a filter that claims it is saved next.
+    /// Makes sure that written data survives this process and, if the output is a file, a crash of the machine: next, a
+    /// filter is saved that records it.
     fn flush(&mut self) -> io::Result<()> {
         match &self.encoder {
             Some(Encoder::Plain(file))
@@ -268,8 +264,7 @@ impl Encoder {
     }
 }
 
-/// Standard output for a command whose work goes on when the reader goes away,
-/// as in `| head`: what is left to print is dropped.
+/// Standard output for a command that continues when the reader closes it, as in `| head`. Drops the remaining output.
 pub(crate) struct UntilClosed<W>(pub(crate) Option<W>);
 
 impl<W: Write> Write for UntilClosed<W> {
@@ -292,12 +287,12 @@ impl<W: Write> Write for UntilClosed<W> {
     }
 }
 
-/// An error, for people.
+/// Prints an error, for people.
 pub(crate) fn complain(text: impl std::fmt::Display) {
     say!("tamis: {text}");
 }
 
-/// A remark that is no error.
+/// Prints a warning.
 pub(crate) fn warn(text: impl std::fmt::Display) {
     say!("tamis: warning: {text}");
 }

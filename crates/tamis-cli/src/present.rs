@@ -1,7 +1,7 @@
-//! What stands in a place already: how messages call it, and whether `--force` may replace it.
+//! Existing files: how messages describe them, and whether `--force` may replace them.
 //!
 //! `--force` is for results that can be made again: a filter, an index, an earlier output of the same command. Every
-//! command that takes it asks here, so that none of them destroys a list of keys or anybody else's data.
+//! command that takes it asks here, so that none destroys a list of keys or other people's data.
 
 use crate::human;
 use anyhow::{Result, anyhow, bail};
@@ -20,9 +20,9 @@ use tamis_redis::Location;
 pub(crate) enum Written {
     /// A Tamis filter.
     Filter,
-    /// A filter of another system; of this format, if that is known.
+    /// Another system's filter, with its format if known.
     Foreign(Option<Format>),
-    /// Bits without a description: their copies have no marks, so only what is unmistakably something else is refused.
+    /// Bits without a header: they can't be recognised, so only files that are clearly something else are refused.
     Bits,
     /// Records, maybe compressed. An earlier output looks like any other records.
     Records,
@@ -33,7 +33,7 @@ pub(crate) enum Written {
     Report,
 }
 
-/// What a file is, as far as its content tells.
+/// What a file contains, as far as recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     Empty,
@@ -41,9 +41,9 @@ pub(crate) enum Found {
     Index,
     Foreign(Format),
     Known(FileKind),
-    /// What holds filters among much else.
+    /// A container of filters and much else.
     Data(&'static str),
-    /// What a run made.
+    /// The report of a run.
     Report,
     Text,
     Unknown,
@@ -51,14 +51,14 @@ pub(crate) enum Found {
 
 /// How every filter of ours begins.
 pub(crate) const FILTER: &[u8] = b"TAMIS\r\n\x1a";
-/// A database of Redis, which may hold filters among much else.
+/// A Redis database file, which may hold filters among much else.
 const RDB: &[u8] = b"REDIS";
-/// Enough for the first field of a report.
+/// Enough to include the first field of a report.
 const HEAD: u64 = 4096;
 
-/// Checks that a result can have this name, before the work that makes it and before it is placed.
+/// Checks that a result may have this path, both before the work and before placing it.
 pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existing> {
-    // Its text isn't repeated: a password may be in it.
+    // The address isn't repeated: it may contain a password.
     if path.to_str().is_some_and(Location::looks_like) {
         bail!(
             "this command makes a file, not a filter in Redis\n\
@@ -80,7 +80,7 @@ pub(crate) fn check(path: &Path, force: bool, written: Written) -> Result<Existi
     Ok(existing)
 }
 
-/// Refuses a file that is something else than what is written. Says whether there is one.
+/// Refuses to replace a file of another kind. Returns whether there is a file.
 pub(crate) fn refuse_others(path: &Path, written: Written) -> Result<bool> {
     let Some(metadata) = fs::metadata(path).ok().filter(Metadata::is_file) else {
         return Ok(false);
@@ -97,14 +97,14 @@ pub(crate) fn refuse_others(path: &Path, written: Written) -> Result<bool> {
     Ok(true)
 }
 
-/// Why a file could not be created or replaced. The name under which it was to be written first says nothing to users.
+/// Why a file could not be created or replaced. The temporary name means nothing to users, so it is left out.
 pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
     let name = path.display();
     match &error {
         tamis::Error::Io { source, .. } => match source.kind() {
-            // Another program has just made it.
+            // Another program has just created it.
             io::ErrorKind::AlreadyExists => anyhow!("{name} already exists"),
-            // What the system refused; what we refuse is said as it is.
+            // Refusals by the system; ours are passed on unchanged.
             kind if kind != io::ErrorKind::InvalidInput && source.get_ref().is_some() => {
                 anyhow!("{name}: no file can be made in its folder: {kind}")
             }
@@ -114,7 +114,7 @@ pub(crate) fn creating(path: &Path, error: tamis::Error) -> anyhow::Error {
     }
 }
 
-/// What a file is that should be a filter, and its size: `text (315 kB)`.
+/// Describes a file that should be a filter, with its size: `text (315 kB)`.
 pub(crate) fn describe(path: &Path) -> Option<(Found, String)> {
     let metadata = fs::metadata(path).ok().filter(Metadata::is_file)?;
     let found = Found::at(path, None);
@@ -129,7 +129,7 @@ impl Written {
         }
     }
 
-    /// What should be there instead of what is.
+    /// What was expected instead.
     const fn expected(self, found: Found) -> &'static str {
         match self {
             Self::Filter if matches!(found, Found::Foreign(_)) => "a Tamis filter",
@@ -144,7 +144,7 @@ impl Written {
 }
 
 impl Found {
-    /// Looks at a regular file. One that can't be read is unknown.
+    /// Examines a regular file. Unreadable files are unknown.
     fn at(path: &Path, format: Option<Format>) -> Self {
         Self::look(path, format).unwrap_or(Self::Unknown)
     }
@@ -168,7 +168,7 @@ impl Found {
         let kind = formats::kind_of(&head);
         if let Some(format) = recognise(&file, format) {
             return Some(match (format, kind) {
-                // Filters inside of a table or a database are not all that it holds.
+                // Tables and databases hold more than filters.
                 (Format::LevelDb | Format::RocksDb, _) => Self::Data("a table of a database"),
                 (Format::Parquet | Format::Orc, Some(kind)) => Self::Known(kind),
                 _ if head.starts_with(RDB) => Self::Data("a database of Redis"),
@@ -191,7 +191,7 @@ impl Found {
             (Written::Bits, Self::Foreign(_) | Self::Unknown) => true,
             (Written::Records, Self::Text | Self::Unknown | Self::Report) => true,
             (Written::Records, Self::Known(kind)) => match kind.class {
-                // What looks so may be short records that end with NUL.
+                // Short records that end with NUL may look like this.
                 FileClass::Utf16 | FileClass::Utf32 => true,
                 FileClass::Packed => is_packed_by_name(path),
                 _ => false,
@@ -241,7 +241,7 @@ pub(crate) fn recognise(file: &File, format: Option<Format>) -> Option<Format> {
     match open(None) {
         Err(Error::Several { names }) => open(Some(names.first()?.as_bytes())).ok(),
         Err(Error::Ambiguous { fits }) => fits.first().copied(),
-        // Named wrongly, it is still a filter.
+        // With the wrong format given, it is still a filter.
         Err(_) if format.is_some() => recognise(file, None),
         found => found.ok(),
     }

@@ -1,5 +1,4 @@
-//! Redisson's filters, where they live: in Redis, while Java programs use
-//! them.
+//! Redisson's filters in Redis, while Java programs use them.
 
 use crate::foreign::{self, Encoding, ForeignArgs, KeyBytes};
 use crate::location::in_redis;
@@ -25,7 +24,7 @@ pub(crate) struct Live {
 }
 
 impl ForeignArgs {
-    /// Whether a filter in Redis is Redisson's, which must be said.
+    /// Whether the user says that a filter in Redis is Redisson's.
     pub(crate) fn is_redisson(&self) -> Result<bool> {
         match self.format() {
             None => self.refuse_for_ours("in Redis").map(|()| false),
@@ -38,8 +37,7 @@ impl ForeignArgs {
         }
     }
 
-    /// How keys become bytes, which depends on the codec; nothing in Redis
-    /// tells which it is, so it must be said.
+    /// How keys become bytes. That depends on the codec, which Redis doesn't record, so the user has to name it.
     pub(crate) fn codec(&self, input: &Run) -> Result<Encoding> {
         foreign::check_rule(input)?;
         if self.keys().is_none() {
@@ -83,8 +81,8 @@ impl Live {
         Ok(())
     }
 
-    /// Adds keys and tells those that were new. When the server fails, a key
-    /// that may be in the filter or not is new: better twice than never.
+    /// Adds keys and marks those that were new. If the server fails, keys whose state is unknown count as new: better
+    /// twice than never.
     pub(crate) fn add(&mut self, keys: &[KeyBytes], new: &mut [bool]) -> Result<(), Halt> {
         let keys = self.positions(keys)?;
         match self.bits.set(&keys) {
@@ -99,7 +97,7 @@ impl Live {
         }
     }
 
-    /// Prints what is known of it.
+    /// Prints facts about the filter.
     pub(crate) fn info(&mut self, as_json: bool) -> Result<()> {
         let asked = |error| in_redis(&self.at)(error);
         let ones = self.bits.ones().map_err(asked)?;
@@ -165,7 +163,7 @@ impl Live {
     }
 }
 
-/// Makes an empty filter, as `tryInit` does.
+/// Creates an empty filter, like `tryInit`.
 pub(crate) fn create(
     at: &Location,
     keys: u64,

@@ -1,5 +1,4 @@
-//! What stands for a key on its way to a filter in Redis: its hash, or where a
-//! module of the server hashes, the key itself.
+//! The form in which a key is sent to a filter in Redis: its hash, or the key itself if a module hashes on the server.
 
 use crate::stream::{Halt, Keyed};
 use crate::window::{MOST_WAITING, is_late, last_believed};
@@ -13,7 +12,7 @@ use tamis::{
 use tamis_records::batch::Token;
 use tamis_redis::{Error, RedisFilter};
 
-/// A token that a filter in Redis takes.
+/// A token for filters in Redis.
 pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
     fn insert(filter: &mut RedisFilter, keys: &[Self], new: &mut [bool]) -> Result<(), Error>;
 
@@ -23,8 +22,8 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
 
     fn count(filter: &mut RedisFilter, keys: &[Self], counts: &mut [u64]) -> Result<(), Error>;
 
-    /// When the keys were seen, as far as that is known; `None` if by the clock. One without a time, or from the future, was
-    /// seen when the latest one before it was: that is `latest`, or for a window's first keys the first time there is.
+    /// When the keys were seen, as far as known; `None` if by the clock. A key without a time, or from the future, gets
+    /// the latest time before it: that is `latest`, or for a window's first keys the first known time.
     fn times(
         _filter: &RedisFilter,
         _keys: &[Self],
@@ -33,37 +32,37 @@ pub(crate) trait Remote: Token + Clone + Ord + StdHash + Send + Sync {
         None
     }
 
-    /// The same key, seen at that moment.
+    /// The same key, seen at the given time.
     fn at(&self, _: Moment) -> Self {
         self.clone()
     }
 
-    /// How many of the keys say that they are from the future.
+    /// How many of the keys have a time in the future.
     fn ahead(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
         0
     }
 
-    /// How many of the keys are asked as of so early a time that the window may have forgotten them.
+    /// How many of the keys are so old that the window may have forgotten them.
     fn late(_filter: &RedisFilter, _keys: &[Self]) -> u64 {
         0
     }
 
-    /// Whether no time is known for any of these keys, nor of the window: they are to wait for one.
+    /// Whether neither these keys nor the window has a known time, so that they must wait for one.
     fn must_wait(_filter: &RedisFilter, _keys: &[Self]) -> bool {
         false
     }
 
-    /// The same key, which waited in vain and so was seen now.
+    /// The same key, seen now because no time ever came.
     fn now(&self) -> Self {
         self.clone()
     }
 }
 
-/// When keys are claimed that came before the first time that can be read: before all times, so that none is too old.
-/// 0001-01-01.
+/// The time for claiming keys that came before the first readable time: earlier than all others, so that none is too
+/// old. 0001-01-01.
 const BEFORE_ALL: Moment = Moment::from_micros(-62_135_596_800_000_000);
 
-/// One that a window takes with a time.
+/// A token that a window takes with a time.
 pub(crate) trait Dated: Remote {
     fn insert_at(
         filter: &mut RedisFilter,
@@ -118,7 +117,7 @@ impl Remote for Hash {
     }
 }
 
-/// What makes keys of a window, seen when their records say, or now.
+/// Makes keys for a window, seen at their records' times, or now.
 pub(crate) struct Timely<'k, H> {
     pub(crate) keyed: &'k H,
     pub(crate) by_record: bool,
@@ -146,7 +145,7 @@ impl<H: Keyed<Token: Dated>> Keyed for Timely<'_, H> {
     }
 }
 
-/// A key of a window, and when it was seen. Two are equal if the keys are.
+/// A key of a window and when it was seen. Equality only compares keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sighting<K> {
     key: K,
@@ -158,7 +157,7 @@ enum When {
     /// By the clock.
     Now,
     At(Moment),
-    /// The record does not say: as the one before.
+    /// The record has no time: use the previous one.
     Unknown,
 }
 
@@ -207,7 +206,7 @@ impl<K: Dated> Sighting<K> {
         keys.iter().all(|key| matches!(key.when, When::Now))
     }
 
-    /// The first time that is believed.
+    /// The first plausible time.
     fn first(filter: &RedisFilter, keys: &[Self]) -> Option<Moment> {
         let last = last_to_believe(filter);
         let mut times = keys.iter().filter_map(Self::said);
@@ -244,7 +243,7 @@ impl<K: Dated> Remote for Sighting<K> {
         let (Some(window), Some(latest)) = (filter.window(), filter.latest()) else {
             return Ok(());
         };
-        // A record older than the window is new, whatever was seen since.
+        // A record older than the window is always new.
         for (found, at) in found.iter_mut().zip(times) {
             *found &= !is_forgotten(&window, at, latest);
         }
@@ -310,24 +309,24 @@ impl<K: Dated> Remote for Sighting<K> {
     }
 }
 
-/// The latest time of a window's keys; none if it has no keys but such as wait for a time.
+/// The latest time of a window's keys; `None` if all its keys wait for a time.
 pub(crate) fn latest_of(filter: &RedisFilter) -> Option<Moment> {
     filter.latest().filter(|latest| *latest > BEFORE_ALL)
 }
 
-/// The last moment that a record may be from.
+/// The latest time that is accepted for a record.
 fn last_to_believe(filter: &RedisFilter) -> Moment {
     filter
         .window()
         .map_or(Moment::MAX, |window| last_believed(&window))
 }
 
-/// Whether a window has forgotten by then what was seen at a moment.
+/// Whether a window has forgotten `at` by the time `by`.
 pub(crate) fn is_forgotten(window: &WindowOptions, at: Moment, by: Moment) -> bool {
     generation(window, by) - generation(window, at) > window.generation_count().into()
 }
 
-/// The number of a moment's generation.
+/// The generation number of a time.
 fn generation(window: &WindowOptions, at: Moment) -> i64 {
     let step = match window.band() {
         Span::Time(step) => i64::try_from(step.as_micros()).unwrap_or(i64::MAX),
@@ -336,7 +335,7 @@ fn generation(window: &WindowOptions, at: Moment) -> i64 {
     at.micros().div_euclid(step.max(1))
 }
 
-/// A key as it is.
+/// A raw key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Bytes(Box<[u8]>);
 
@@ -391,7 +390,7 @@ impl Dated for Bytes {
     }
 }
 
-/// For a module, which remembers no other way to make keys.
+/// For modules, which don't record a rule for making keys.
 pub(crate) struct AsTheyAre;
 
 impl Keyed for AsTheyAre {
@@ -406,8 +405,7 @@ impl Keyed for AsTheyAre {
     }
 }
 
-/// Runs the same with the filter's hasher, or with keys as they are where the
-/// server hashes them.
+/// Runs `$run` with the filter's hasher, or with raw keys if the server hashes them.
 macro_rules! with_keys {
     ($filter:expr, $keyed:ident => $run:expr) => {
         match $filter.hasher().copied() {
@@ -421,13 +419,13 @@ macro_rules! with_keys {
 }
 pub(crate) use with_keys;
 
-/// When the keys of a run were seen, and which of them were claimed before the first time that could be read. That decides
-/// when a window begins, and they are added once more then.
+/// When the keys of a run were seen, and which were claimed before the first readable time. Those are added again once
+/// it is known, because it decides when the window begins.
 pub(crate) struct Dates<T> {
     waiting: Vec<T>,
-    /// The latest time so far: the filter knows only its generation.
+    /// The latest time so far; the filter only knows its generation.
     newest: Option<Moment>,
-    /// How many keys said that they are from the future.
+    /// How many keys had a time in the future.
     pub(crate) ahead: u64,
 }
 
@@ -442,7 +440,7 @@ impl<T> Default for Dates<T> {
 }
 
 impl<T: Remote> Dates<T> {
-    /// The keys with their times, and these, as far as they are known. None by the clock.
+    /// The keys with their times, and the times, as far as known. `None` by the clock.
     pub(crate) fn settle<'k>(
         &mut self,
         filter: &RedisFilter,
@@ -459,7 +457,7 @@ impl<T: Remote> Dates<T> {
         (keys.into(), Some(times))
     }
 
-    /// [`claim`], of keys that may have to wait for a time.
+    /// [`claim`] for keys that may have to wait for a time.
     pub(crate) fn claim(
         &mut self,
         filter: &mut RedisFilter,
@@ -499,10 +497,9 @@ impl<T: Remote> Dates<T> {
     }
 }
 
-/// Adds keys to a filter in Redis and tells those that were new. What another
-/// worker would now be told is not new must not be lost: when the server
-/// fails, the answers it gave still hold, and a key that it did not answer
-/// for, which may be in the filter or not, is new.
+/// Adds keys to a filter in Redis and marks those that were new. No key may be lost because another worker would now
+/// find it. So if the server fails, its answers so far still hold, and keys that it didn't answer for, which may or may
+/// not be in the filter, count as new.
 pub(crate) fn claim<T: Remote>(
     filter: &mut RedisFilter,
     keys: &[T],

@@ -1,4 +1,4 @@
-//! What the commands that read keys take from the command line, and what becomes of it.
+//! The arguments of commands that read keys, and how they are applied.
 
 use crate::apart::{Apart, Role};
 use crate::{find, output};
@@ -84,7 +84,7 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// Of keys that are made of this many values.
+    /// The rule for keys made of this many values.
     pub(crate) fn of_values(self, values: usize) -> Result<tamis::KeyRule> {
         let mut rule = tamis::KeyRule::EXACT
             .of_values(values)
@@ -112,7 +112,7 @@ impl InputArgs {
         Ok(RecordRule::of(part, self.hex, made))
     }
 
-    /// Parses the rule and settles which files are read, also those in lists and folders. None may be one of `apart`.
+    /// Parses the rule and settles which files to read, including those in lists and folders. None may be in `apart`.
     pub(crate) fn find(&self, apart: &mut Apart) -> Result<Run> {
         let rule = self.rule()?;
         let mut files = self.files.clone();
@@ -145,11 +145,11 @@ impl InputArgs {
     }
 }
 
-/// What a command reads, and how: the arguments, parsed once.
+/// The parsed arguments: what a command reads, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) files: Vec<PathBuf>,
-    /// Folders that could not be read, and why.
+    /// Folders that could not be read, with the reason.
     unlisted: Vec<(PathBuf, String)>,
     pub(crate) rule: RecordRule,
     is_raw: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The rule for a filter whose keys are made by `filters`.
+    /// The rule for a filter whose keys are made by the rule `filters`.
     pub(crate) fn rule_for(&self, filters: &tamis::KeyRule) -> Result<RecordRule> {
         if filters.text().is_some() {
             bail!(
@@ -190,7 +190,7 @@ impl Run {
         hasher.with_rule(self.rule.made)
     }
 
-    /// The first keys of a filter decide how all of its keys are made, if nobody has said.
+    /// An empty filter takes the rule of its first keys, unless one was given.
     pub(crate) fn settle_rule(&self, filter: &mut AnyFilter) -> Result<(), tamis::Error> {
         if filter.counted() == Some(0) && *filter.hasher().rule() == tamis::KeyRule::EXACT {
             filter.set_rule(self.rule.made)?;
@@ -206,7 +206,7 @@ impl Run {
         }
     }
 
-    /// The same reading of other files.
+    /// The same settings for other files.
     pub(crate) fn with_files(&self, files: Vec<PathBuf>) -> Self {
         Self {
             files,
@@ -240,7 +240,7 @@ impl Run {
     }
 }
 
-/// Reports an input that is read, but most likely not as it was meant.
+/// Warns about an input that was probably not read as intended.
 fn warn_of(input: &str, oddity: &Oddity) {
     let (done, hint) = match oddity {
         Oddity::NoLines(kind) => {
@@ -265,7 +265,7 @@ fn warn_of(input: &str, oddity: &Oddity) {
     output::warn(format_args!("{input}: {oddity}, and {done}\nhint: {hint}"));
 }
 
-/// As many threads as asked for, or as there are cores.
+/// The number of threads asked for, or of cores.
 pub(crate) fn threads(asked: Option<usize>) -> usize {
     let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
     asked.unwrap_or_else(all).clamp(1, 256)

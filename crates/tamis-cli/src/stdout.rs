@@ -1,10 +1,10 @@
-//! What standard output was when the program started.
+//! The state of standard output when the program started.
 
 use std::fs::File;
 use std::io;
 
-/// Whether it was closed (`>&-`). The standard library opens /dev/null in its
-/// place before `main` runs, and output would vanish without a word.
+/// Whether it was closed (`>&-`). The standard library opens /dev/null instead before `main` runs, so output would
+/// vanish silently.
 pub(crate) fn was_closed() -> bool {
     #[cfg(target_os = "linux")]
     return before_main::CLOSED.load(std::sync::atomic::Ordering::Relaxed);
@@ -19,22 +19,20 @@ mod before_main {
     pub(super) static CLOSED: AtomicBool = AtomicBool::new(false);
 
     extern "C" fn look() {
-        // SAFETY: asks for the flags of a descriptor, which need not be open.
+        // SAFETY: reads the flags of a descriptor, which need not be open.
         let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
         CLOSED.store(flags == -1, Relaxed);
     }
 
-    // SAFETY: the section holds functions that the loader calls once before
-    // `main`. This one uses nothing that needs the standard library to have
-    // started: an atomic and a system call.
+    // SAFETY: the loader calls the functions in this section once, before `main`. This one only uses an atomic and a
+    // system call, which don't need an initialised standard library.
     #[used]
     #[unsafe(link_section = ".init_array")]
     static LOOK: extern "C" fn() = look;
 }
 
-/// Whether the next write would go on with a line that somebody else began: a
-/// run that was killed while it wrote, and whose output we append to. `false`
-/// also where it can't be told.
+/// Whether the next write would continue an unfinished line, for example one left by a killed run whose output we
+/// append to. `false` if unknown.
 #[cfg(unix)]
 pub(crate) fn goes_on_with_a_line(output: &File, delimiter: u8) -> io::Result<bool> {
     use std::io::Seek;
@@ -45,7 +43,7 @@ pub(crate) fn goes_on_with_a_line(output: &File, delimiter: u8) -> io::Result<bo
         return Ok(false);
     }
     let descriptor = output.as_raw_fd();
-    // SAFETY: asks for the flags of an open file.
+    // SAFETY: reads the flags of an open descriptor.
     let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
     let at = if flags != -1 && flags & libc::O_APPEND != 0 {
         metadata.len()
@@ -55,7 +53,7 @@ pub(crate) fn goes_on_with_a_line(output: &File, delimiter: u8) -> io::Result<bo
     if at == 0 {
         return Ok(false);
     }
-    // Most likely it is open for writing only; this opens it once more.
+    // The descriptor is most likely write-only, so the file is opened again.
     let Ok(readable) = File::open(format!("/dev/fd/{descriptor}")) else {
         return Ok(false);
     };

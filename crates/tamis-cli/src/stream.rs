@@ -1,4 +1,4 @@
-//! What the commands that read keys have in common: signals, progress, and how a run ends.
+//! Shared by the commands that read keys: signals, progress, and the end of a run.
 
 pub(crate) use crate::source::{InputArgs, RuleArgs, Run, threads};
 
@@ -23,14 +23,14 @@ use tamis_records::reader::CHUNK;
 pub(crate) type Halt = pipeline::Halt<anyhow::Error>;
 pub(crate) type Checkpoint<'a, S> = pipeline::Checkpoint<'a, S, anyhow::Error>;
 
-/// Bytes that travel together where each step is to be small: a thousand URLs or so.
+/// Chunk size if steps should be small: about a thousand URLs.
 const SMALL_CHUNK: usize = 64 << 10;
 
 /// How a run over the records went.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) records: u64,
-    /// Records for which the answer was yes.
+    /// Records whose answer was yes.
     pub(crate) chosen: u64,
     pub(crate) bytes: u64,
     pub(crate) without_key: u64,
@@ -39,29 +39,28 @@ pub(crate) struct Report {
     pub(crate) elapsed: Duration,
     /// The signal that ended the run early.
     pub(crate) signal: Option<i32>,
-    /// Whether the output got all it should. If not, and its reader is still
-    /// there, that is the error.
+    /// Whether the whole output was written. A failure is an error, unless the reader closed the output.
     pub(crate) output: std::io::Result<()>,
     input_errors: usize,
 }
 
 impl Report {
-    /// Whether what was decided has been printed, so that it may be remembered.
+    /// Whether decided records have been printed, so that they may be remembered.
     pub(crate) fn is_printed(&self) -> bool {
         self.output.is_ok()
     }
 
-    /// Whether there is something to sum up: an input that could not be opened is told of already.
+    /// Whether there is anything to summarise: inputs that could not be opened are already reported.
     pub(crate) const fn read_something(&self) -> bool {
         self.records > 0 || self.input_errors == 0
     }
 
-    /// Whether all input was read and decided, and printed.
+    /// Whether all input was read, decided and printed.
     pub(crate) fn went_well(&self) -> bool {
         self.signal.is_none() && self.input_errors == 0 && self.is_printed()
     }
 
-    /// The command's end, once it has saved what it wanted to.
+    /// The exit of the command, after it has saved its results.
     pub(crate) fn finish(self) -> Result<Exit> {
         if self.without_key > 0 {
             output::warn(format_args!(
@@ -85,16 +84,16 @@ impl Report {
     }
 }
 
-/// What a filter makes of a key before it is asked.
+/// Turns keys into what the filter is queried with.
 pub(crate) trait Keyed: Sync {
     type Token: Token;
 
-    /// How keys are made.
+    /// The rule that makes keys.
     fn rule(&self) -> &tamis::KeyRule;
 
     fn token(&self, key: &[u8]) -> Self::Token;
 
-    /// The same of a record that says when it happened.
+    /// The same for a record with a time.
     #[inline]
     fn token_at(&self, key: &[u8], _: Option<Moment>) -> Self::Token {
         self.token(key)
@@ -114,7 +113,7 @@ impl Keyed for Hasher {
     }
 }
 
-/// Two hashes of each key, made by one rule.
+/// Two hashes per key, made by one rule.
 impl Keyed for (Hasher, Hasher) {
     type Token = (Hash, Hash);
 
@@ -142,7 +141,7 @@ pub(crate) struct Pass<'a, S, H = Hasher> {
 }
 
 impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
-    /// Prints nothing. The shard that decides a key is chosen by its hash.
+    /// A pass that prints nothing. The hash of a key chooses the shard that decides it.
     pub(crate) fn new(input: &'a Run, hasher: &'a H, shards: &'a mut [S]) -> Self {
         Self {
             input,
@@ -163,19 +162,19 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         self
     }
 
-    /// Prints these records to a sink, by several threads at once where that can be done.
+    /// Prints these records to a sink, on several threads if possible.
     pub(crate) fn print_to(mut self, print: Print, sink: &'a mut Sink) -> Self {
         self.output_file = sink.own_file();
         self.print(print, sink)
     }
 
-    /// Hides the progress bar, if so.
+    /// Hides the progress bar if `so`.
     pub(crate) fn hide_bar_if(mut self, so: bool) -> Self {
         self.hides_bar = so;
         self
     }
 
-    /// By one thread, a little at a time: a step's records are printed before the next step's are decided.
+    /// Uses one thread and small steps: the records of a step are printed before the next step is decided.
     pub(crate) fn in_small_steps(mut self) -> Self {
         self.small_steps = true;
         self
@@ -187,8 +186,8 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         self
     }
 
-    /// `decide` answers for the keys of one shard, in the order of the input.
-    /// Fails as it does; what its answers chose before is then printed.
+    /// `decide` answers for the keys of one shard, in input order. If it fails, the run fails, after printing what was
+    /// chosen before.
     pub(crate) fn run(
         self,
         decide: impl Fn(&mut S, &[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
@@ -196,7 +195,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         self.carry(Deciding::ByShards, decide)
     }
 
-    /// The same with answers from every thread at once, by `ask`, which `decide` is given in the order of the input.
+    /// The same, with answers from `ask`, which runs on all threads at once; `decide` gets them in input order.
     pub(crate) fn run_asking(
         self,
         ask: impl Fn(&[H::Token], &mut [bool]) -> Result<(), Halt> + Sync,
@@ -205,7 +204,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         self.carry(Deciding::Asking(&ask), decide)
     }
 
-    /// Decides without shards, by one that sees to the order of chunks itself.
+    /// Decides without shards, with an adder that keeps chunks in order itself.
     pub(crate) fn run_in_order(
         self,
         decide: impl Fn(u64, &[H::Token], &mut [bool], &dyn Fn() -> bool) -> Result<bool> + Sync,
@@ -229,12 +228,12 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
         let start = Instant::now();
         let (chunk, threads) = match &self.checkpoint {
             _ if self.small_steps => (SMALL_CHUNK, 1),
-            // A checkpoint waits for all chunks on their way, and after a crash they are read again.
+            // A checkpoint waits for all chunks in flight, and after a crash they are read again.
             Some(_) => (CHUNK / 2, self.input.threads),
             None => (CHUNK, self.input.threads),
         };
         let mut nowhere = std::io::sink();
-        // Where a record comes from, and when that was written, only matters in these cases.
+        // The file of a record, and its modification time, only matter in these cases.
         let tells_names = matches!(self.print, Print::Located(_)) || rule.hex || rule.has_time();
         let joins_files = !tells_names && !paths.iter().any(|path| is_stream(path));
         let reader = self.input.reader(&rule, chunk, &progress);
@@ -280,7 +279,7 @@ impl<'a, S: Send, H: Keyed> Pass<'a, S, H> {
     }
 }
 
-/// A record that is not as the options say.
+/// The error for a record that doesn't match the options.
 pub(crate) fn refused(record: Refused) -> anyhow::Error {
     let (input, number) = (&record.input, record.number);
     match &record.why {
@@ -307,14 +306,14 @@ pub(crate) fn complain(error: &InputError) {
     output::complain(format_args!("{error}{hint}"));
 }
 
-/// Whether opening or reading it may have to wait for somebody.
+/// Whether opening or reading it may block.
 fn is_stream(path: &Path) -> bool {
     let is_other = |metadata: Metadata| !metadata.is_file() && !metadata.is_dir();
     path == Path::new("-") || fs::metadata(path).is_ok_and(is_other)
 }
 
-/// The first SIGINT, SIGTERM or SIGHUP asks the run to end with what was read;
-/// a second one ends it at once. Gives where the signal's number will stand.
+/// The first SIGINT, SIGTERM or SIGHUP ends the run after what was read so far; a second one ends it at once. Returns
+/// where the signal's number will be stored.
 pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let mut signals = vec![SIGINT, SIGTERM];
@@ -336,7 +335,7 @@ pub(crate) fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicUsize>
 /// Whether we run under `nohup`.
 #[cfg(unix)]
 fn hangup_is_ignored() -> bool {
-    // SAFETY: all-zero is a valid action, and asking for the present one changes nothing.
+    // SAFETY: all-zero is a valid action, and querying the current one changes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action) == 0

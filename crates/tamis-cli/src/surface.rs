@@ -1,11 +1,11 @@
-//! What of the command's arguments is shown where: its commands in groups, the flags of every day in `-h`, all in `--help`.
+//! Arranges help: commands in groups, everyday flags in `-h`, all flags in `--help`.
 
 use clap::Arg;
 
-/// Flags in `-h`, at most.
+/// The most flags in `-h`.
 const MOST_IN_SHORT_HELP: usize = 12;
 
-/// The flags of every day, of whatever command, the most important first.
+/// The everyday flags of all commands, the most important first.
 const EVERY_DAY: [&str; 37] = [
     "output",
     "filter",
@@ -46,7 +46,7 @@ const EVERY_DAY: [&str; 37] = [
     "json",
 ];
 
-/// The commands as `--help` lists them.
+/// The groups of commands in `--help`.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Drop what repeats", &["dedup", "clean"]),
     (
@@ -62,7 +62,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// The command, with its subcommands in groups in its help, and of each only the flags of every day in `-h`.
+/// Groups the subcommands in the help, and limits `-h` of each to its everyday flags.
 pub(crate) fn in_groups(command: clap::Command) -> clap::Command {
     let mut command = command.mut_subcommands(with_few_flags);
     command.build();
@@ -86,7 +86,7 @@ pub(crate) fn in_groups(command: clap::Command) -> clap::Command {
     command.help_template(text)
 }
 
-/// Leaves the flags of every day in `-h`, and says how many more there are.
+/// Leaves only everyday flags in `-h`, and says how many more there are.
 fn with_few_flags(command: clap::Command) -> clap::Command {
     let name = |arg: &Arg| arg.get_long().map(str::to_owned);
     let flags: Vec<String> = command
@@ -120,7 +120,7 @@ fn with_few_flags(command: clap::Command) -> clap::Command {
     }
 }
 
-/// Whether an argument is a flag that users see.
+/// Whether an argument is a visible flag.
 fn is_flag(arg: &Arg) -> bool {
     !arg.is_positional()
         && !arg.is_hide_set()
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// What a user has to choose from: it may shrink. Whoever adds a flag takes one away.
+    /// Limits the choices that users face. The numbers may only shrink: to add a flag, remove another.
     #[test]
     fn there_are_few_commands_and_flags() {
         let commands = shown();
@@ -175,7 +175,7 @@ mod tests {
         assert!(total <= 320, "{total} flags: {said}");
     }
 
-    /// A letter stands for one name, and a name has one letter at most, in all commands.
+    /// In all commands, a letter stands for one name, and a name has at most one letter.
     #[test]
     fn a_letter_means_one_thing() {
         let mut names: BTreeMap<char, BTreeMap<String, Vec<String>>> = BTreeMap::new();
@@ -184,7 +184,7 @@ mod tests {
             for arg in command.get_arguments().filter(|arg| is_flag(arg)) {
                 let command = command.get_name().to_owned();
                 let long = arg.get_long().expect("a flag has a name").to_owned();
-                // ripgrep's -o prints only what matches; elsewhere it is the output, which grep hasn't.
+                // ripgrep's -o prints only the match; elsewhere -o is the output, which grep doesn't have.
                 let is_of_ripgrep = command == "grep" && long == "only-matching";
                 if let Some(letter) = arg.get_short().filter(|_| !is_of_ripgrep) {
                     let names = names.entry(letter).or_default();
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Names that ripgrep has given to what is called otherwise elsewhere, one meaning all the same.
+    /// Maps ripgrep's names to our names for the same thing.
     fn meaning(name: &str) -> String {
         match name {
             "invert-match" => "invert",

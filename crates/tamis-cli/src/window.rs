@@ -1,4 +1,4 @@
-//! Windows: what the command line says of them, and when the keys they are given were seen.
+//! The options of windows, and the times at which keys were seen.
 
 use crate::stream::Keyed;
 use crate::{human, output};
@@ -53,7 +53,7 @@ struct SpanArgs {
 }
 
 impl WindowArgs {
-    /// The window that is asked for, if one is.
+    /// The window that the options describe, if any.
     pub(crate) fn options(&self) -> Result<Option<WindowOptions>> {
         let renewal = if self.renew {
             Renewal::Quiet
@@ -79,8 +79,7 @@ impl WindowArgs {
         }))
     }
 
-    /// How many keys a window is made for: those it remembers, where that is what is asked for, or else what the
-    /// user says.
+    /// The number of keys to make room for: those it remembers, if that was asked for, else what the user says.
     pub(crate) fn keys(
         options: &WindowOptions,
         said: Option<u64>,
@@ -102,7 +101,7 @@ impl WindowArgs {
         }
     }
 
-    /// Refuses a window that is not what is asked for.
+    /// Refuses a window that differs from the options.
     pub(crate) fn check(&self, name: impl Display, is: &WindowOptions) -> Result<()> {
         let Some(asked) = self.options()? else {
             return Ok(());
@@ -127,7 +126,7 @@ impl WindowArgs {
     }
 }
 
-/// Refuses what is asked of a window where there is none.
+/// Refuses window options for a filter that isn't a window.
 pub(crate) fn refuse_without(
     name: impl Display,
     kind: Kind,
@@ -181,7 +180,7 @@ pub(crate) struct TimeArgs {
 }
 
 impl TimeArgs {
-    /// The rule with the time that is asked for.
+    /// The rule, with the time that was asked for.
     pub(crate) fn rule(&self, rule: RecordRule) -> Result<RecordRule> {
         let time = self.time.clone().unwrap_or(TimeSpec::Now);
         if time == TimeSpec::Now && self.time_format.is_some() {
@@ -191,7 +190,7 @@ impl TimeArgs {
             .map_err(anyhow::Error::msg)
     }
 
-    /// Refuses a time where nothing would heed it.
+    /// Refuses a time that would have no effect.
     pub(crate) fn check(&self, options: &WindowOptions) -> Result<()> {
         match (options.span(), &self.time) {
             (Span::Keys(_), Some(spec)) if *spec != TimeSpec::Now => {
@@ -201,7 +200,7 @@ impl TimeArgs {
         }
     }
 
-    /// Refuses a time for a filter that is no window.
+    /// Refuses a time for a filter that isn't a window.
     pub(crate) fn refuse(&self, name: impl Display, kind: impl Display) -> Result<()> {
         match self.time {
             Some(_) => bail!("{name} is no window, but a {kind} filter: --time is for windows"),
@@ -214,10 +213,10 @@ impl TimeArgs {
     }
 }
 
-/// What makes keys with the times of their records.
+/// Makes keys with the times of their records.
 pub(crate) struct Timed(pub(crate) Hasher);
 
-/// A key, and when its record says that it happened. Two are equal if the keys are.
+/// A key and the time of its record. Equality only compares keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimedHash {
     hash: Hash,
@@ -270,24 +269,24 @@ impl Keyed for Timed {
     }
 }
 
-/// How far ahead of the clock a record may be, besides one generation: clocks differ.
+/// How far ahead of the clock a record may be, beyond one generation: clocks differ.
 const AHEAD: Duration = Duration::from_secs(60);
-/// How far behind the window's latest moment the clock may be before that is worth a warning.
+/// How far the clock may be behind the window's latest time before we warn.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// What was odd about the times of records, in numbers of records.
+/// Oddities in the times of records, as numbers of records.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Odd {
-    /// Older than the window of the latest one.
+    /// Too old for the window, compared to the latest record.
     pub(crate) too_old: u64,
-    /// So far out of order that some of what they should be compared with may be forgotten.
+    /// So far out of order that records to compare with may be forgotten.
     pub(crate) late: u64,
     /// Later than the clock allows.
     pub(crate) ahead: u64,
 }
 
 impl Odd {
-    /// Says what was odd about the times. `without` counts records without one.
+    /// Warns about oddities. `without` counts records without a time.
     pub(crate) fn warn(self, without: u64) {
         if without > 0 {
             output::warn(format_args!(
@@ -305,7 +304,7 @@ impl Odd {
     }
 }
 
-/// The last moment that a window's records may be from, by the clock.
+/// The latest time that is accepted for a record, by the clock.
 pub(crate) fn last_believed(options: &WindowOptions) -> Moment {
     let band = match options.band() {
         Span::Time(band) => band,
@@ -314,20 +313,19 @@ pub(crate) fn last_believed(options: &WindowOptions) -> Moment {
     Moment::now() + band + AHEAD
 }
 
-/// When the keys of a run were seen: by their records or by the clock.
+/// The times at which a run's keys were seen: from their records or the clock.
 pub(crate) struct Times {
     by_record: bool,
     hashes: Vec<Hash>,
     moments: Vec<Moment>,
     odd: Odd,
-    /// By how much the clock was behind, at most.
+    /// The most by which the clock was behind.
     behind: Duration,
-    /// Keys that came before the first time that can be read, which decides when the window
-    /// begins. They are added then.
+    /// Keys that came before the first readable time. That time decides when the window begins, so they are added then.
     waiting: HashSet<Hash>,
 }
 
-/// So many keys wait for a time at most; after that, the clock's is taken.
+/// The most keys that wait for a time; with more, the clock's is used.
 pub(crate) const MOST_WAITING: usize = 1 << 20;
 
 impl Times {
@@ -342,7 +340,7 @@ impl Times {
         }
     }
 
-    /// Adds keys to a window, in their order; `new[i]` tells whether `keys[i]` is.
+    /// Adds keys to a window in order; `new[i]` tells whether `keys[i]` was new.
     pub(crate) fn insert(
         &mut self,
         window: &mut Window,
@@ -394,12 +392,12 @@ impl Times {
         window.insert_many_mut(&waiting, at, &mut vec![false; waiting.len()]);
     }
 
-    /// Adds those for which there was none, as of now.
+    /// Adds the keys still waiting for a time, as of now.
     pub(crate) fn finish(&mut self, window: &mut Window) {
         self.begin(window, Moment::now());
     }
 
-    /// The moments that keys are added at, one for each.
+    /// Determines the time of each key.
     fn settle(&mut self, window: &Window, keys: &[TimedHash], now: Moment) {
         self.moments.clear();
         let options = window.options();
@@ -436,7 +434,7 @@ impl Times {
         self.odd
     }
 
-    /// Says what was odd about the times, and the clock.
+    /// Warns about oddities in the times and about the clock.
     pub(crate) fn warn(&self, without: u64) {
         self.odd.warn(without);
         if self.behind > BEHIND {
@@ -448,15 +446,15 @@ impl Times {
     }
 }
 
-/// Whether keys can be added, asked before any input is read.
+/// Checks that keys can be added, before any input is read.
 pub(crate) fn check_open(filter: &mut AnyFilter) -> Result<(), Error> {
     filter.insert_many_at::<Hash>(&[], Moment::default(), &mut [])
 }
 
-/// When a window is asked about, if not now.
+/// The time that a window is queried for, if not now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AskedAt {
-    /// As of its latest key.
+    /// The time of its latest key.
     Latest,
     Moment(Moment),
 }
@@ -472,7 +470,7 @@ impl FromStr for AskedAt {
     }
 }
 
-/// Refuses a time for what is no window.
+/// Refuses a time for filters that aren't windows.
 pub(crate) fn refuse_at(name: impl Display, at: Option<AskedAt>) -> Result<()> {
     match at {
         Some(_) => bail!("{name} is no window: --at is for windows"),
@@ -480,10 +478,10 @@ pub(crate) fn refuse_at(name: impl Display, at: Option<AskedAt>) -> Result<()> {
     }
 }
 
-/// A moment at which every answer is no.
+/// A time for which every answer is no.
 const ALL_FORGOTTEN: Moment = Moment::MAX;
 
-/// The moment that a filter is asked about: none, if time makes no difference to it or its latest key decides.
+/// The time to query a filter for; `None` if time doesn't affect it or its latest key decides.
 pub(crate) fn asked_at<B: Body>(
     name: impl Display,
     filter: &AnyFilter<B>,
@@ -517,7 +515,7 @@ pub(crate) fn asked_at<B: Body>(
     }
 }
 
-/// Whether a window may have forgotten by its latest key what it knew at a moment.
+/// Whether a window, as of its latest key, may have forgotten what it knew at `at`.
 pub(crate) fn is_late(options: &WindowOptions, latest: Moment, at: Moment) -> bool {
     let Span::Time(band) = options.band() else {
         return false;
@@ -527,7 +525,7 @@ pub(crate) fn is_late(options: &WindowOptions, latest: Moment, at: Moment) -> bo
     generation(latest) - generation(at) > 1
 }
 
-/// Says so of a moment that a window is asked about.
+/// Warns if so, for the time that a window is queried for.
 pub(crate) fn warn_if_late(
     name: impl Display,
     options: &WindowOptions,
@@ -542,7 +540,7 @@ pub(crate) fn warn_if_late(
     }
 }
 
-/// The same of records.
+/// The same for the times of records.
 pub(crate) fn warn_of_late(records: u64) {
     if records > 0 {
         output::warn(format_args!(
@@ -553,7 +551,7 @@ pub(crate) fn warn_of_late(records: u64) {
     }
 }
 
-/// Says so if a window forgot its latest key by now, and with it all others.
+/// Warns if a window has by now forgotten its latest key, and so all others.
 pub(crate) fn warn_if_past(name: impl Display, options: &WindowOptions, latest: Option<Moment>) {
     let (Span::Time(span), Span::Time(band), Some(latest)) =
         (options.span(), options.band(), latest)
@@ -568,8 +566,8 @@ pub(crate) fn warn_if_past(name: impl Display, options: &WindowOptions, latest: 
     }
 }
 
-/// The moments that keys are asked at, so that `dedup` would give the same answers: each at its record's. One without a time that
-/// can be read, or in the future, is asked as of the window's latest key.
+/// The times to query keys for, such that `dedup` would give the same answers: those of their records. A key without a
+/// readable time, or from the future, is queried as of the window's latest key.
 pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> AskedTimes {
     let last = last_believed(&window.options());
     let latest = window.latest().unwrap_or_default();
@@ -599,7 +597,7 @@ pub(crate) fn asked_times<B: Body>(window: &Window<B>, keys: &[TimedHash]) -> As
     }
 }
 
-/// Keys, when they are asked about, how many of them say that they are from the future, and how many the window may have
+/// Keys and the times to query them for; how many have a time in the future, and how many the window may have
 /// forgotten.
 pub(crate) struct AskedTimes {
     pub(crate) hashes: Vec<Hash>,

@@ -10,29 +10,29 @@ use crate::words::Words;
 use std::ops::Range;
 use tamis::{Hash, Hasher};
 
-/// What was found in a chunk.
+/// The documents of a chunk and what was found in them.
 #[derive(Default)]
 pub(crate) struct Batch {
     pub(crate) documents: Vec<Document>,
     pub(crate) units: Vec<Unit>,
     pub(crate) hashes: Vec<Hash>,
-    /// Which of the hashes were seen before.
+    /// Which hashes were seen before.
     pub(crate) found: Vec<bool>,
     pub(crate) escapes: Vec<Escape>,
 }
 
-/// A record of JSON, or a stretch of plain text.
+/// A JSON record, or a stretch of plain text.
 pub(crate) struct Document {
-    /// Its bytes in the chunk, with what ends the line.
+    /// Its bytes in the chunk, including the line end.
     pub(crate) line: Range<usize>,
     pub(crate) content: Content,
-    /// Where its text is in the chunk, as it is written there.
+    /// The bytes of its text in the chunk, before unescaping.
     pub(crate) raw: Range<usize>,
     pub(crate) units: Range<usize>,
     pub(crate) escapes: Range<usize>,
 }
 
-/// What a line turned out to be.
+/// The content of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text,
@@ -43,19 +43,19 @@ pub(crate) enum Content {
     NotText,
 }
 
-/// A part of a text that is judged.
+/// A part of a text that is judged as a whole.
 pub(crate) struct Unit {
     pub(crate) span: Span,
-    /// The same in characters of the text, where that is asked for.
+    /// The span in characters of the text, if needed.
     pub(crate) chars: Range<u64>,
-    /// Its hashes in the batch; none for one that is too short.
+    /// Its hashes in the batch; empty if it is too short.
     pub(crate) hashes: Range<usize>,
-    /// Which share of its hashes was seen before.
+    /// The share of its hashes seen before.
     pub(crate) share: f64,
     pub(crate) is_repeat: bool,
 }
 
-/// Finds units; one for each thread.
+/// Finds units; one per thread.
 pub(crate) struct Maker<'s> {
     settings: &'s Settings,
     hasher: Hasher,
@@ -138,7 +138,7 @@ impl<'s> Maker<'s> {
         batch.documents.push(document);
     }
 
-    /// Plain text. Lines that are no UTF-8 are kept as they are, and what is between them is judged.
+    /// Plain text. Lines that aren't UTF-8 are kept unchanged, and the text between them is judged.
     fn plain(&mut self, bytes: &[u8], batch: &mut Batch) {
         if let Ok(text) = std::str::from_utf8(bytes) {
             self.stretch(text, 0, batch);
@@ -150,7 +150,7 @@ impl<'s> Maker<'s> {
             let end =
                 memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at + 1);
             if std::str::from_utf8(&bytes[start..end]).is_err() {
-                // All lines since `done` are UTF-8, each for itself and so together.
+                // All lines since `done` are valid UTF-8, so together they are, too.
                 let before = std::str::from_utf8(&bytes[done..start]).unwrap_or_default();
                 self.stretch(before, done, batch);
                 batch.documents.push(Document {
@@ -240,7 +240,7 @@ impl<'s> Maker<'s> {
     }
 }
 
-/// Characters are Unicode's, as Python counts them.
+/// Counts Unicode characters, like Python.
 fn count_chars(text: &str) -> u64 {
     let begins = |byte: &u8| (*byte as i8) >= -0x40;
     text.as_bytes().iter().filter(|byte| begins(byte)).count() as u64

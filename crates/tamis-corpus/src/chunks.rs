@@ -1,4 +1,4 @@
-//! Inputs, one after the other, as chunks that end between records or units.
+//! Reads inputs in order, as chunks that end between records or units.
 
 use crate::rule::TextUnit;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use tamis_records::input::{Input, InputError, Packing};
 use tamis_records::progress::Progress;
 
-/// Bytes that travel together.
+/// The usual size of a chunk.
 const CHUNK: usize = 512 << 10;
-/// A longer record, or plain text that can't be divided, is an error. Places are 32 bits.
+/// Longer records, or longer text that can't be divided, are an error. Positions have 32 bits.
 const LONGEST: usize = 1 << 30;
 
-/// What an input holds.
+/// The type of an input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// A record of JSON on each line.
+    /// One JSON record per line.
     #[default]
     Json,
     /// Plain text: one document.
@@ -31,7 +31,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Plain text by its name (`.txt`, `.text`, `.md`, also with an ending of compression), records otherwise.
+    /// Treats `.txt`, `.text` and `.md` as plain text, also with a compression suffix, and other files as records.
     ///
     /// ```
     /// use tamis_corpus::chunks::{Kind, Source};
@@ -52,7 +52,7 @@ impl Source {
     }
 }
 
-/// Whole records of one input, or whole units of a plain text.
+/// Whole records of one input, or whole units of plain text.
 #[derive(Default)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Vec<u8>,
@@ -60,9 +60,9 @@ pub(crate) struct Chunk {
     pub(crate) kind: Kind,
     pub(crate) is_first: bool,
     pub(crate) is_last: bool,
-    /// Whether outputs are to be saved behind it, before anything more is read.
+    /// Whether to save outputs after this chunk, before reading more.
     pub(crate) saves: bool,
-    /// Why there is nothing more of this input, and of any other.
+    /// Why neither this input nor any other has more chunks.
     pub(crate) failed: Option<InputError>,
 }
 
@@ -70,17 +70,17 @@ pub(crate) struct Chunk {
 pub(crate) struct Chunks<'a> {
     sources: &'a [Source],
     next: usize,
-    /// What is judged in a plain text, which says where it can be divided.
+    /// The judged unit, which decides where plain text can be divided.
     judged: TextUnit,
     open: Option<Input>,
-    /// What was read behind the last border.
+    /// Bytes read after the last border.
     rest: Vec<u8>,
     progress: Arc<Progress>,
     has_failed: bool,
 }
 
 impl<'a> Chunks<'a> {
-    /// Reads from the source with this number on.
+    /// Starts reading at the source with this number.
     pub(crate) fn new(
         sources: &'a [Source],
         first: usize,
@@ -98,7 +98,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Reads the next chunk; `false` if there is none.
+    /// Reads the next chunk; `false` at the end.
     pub(crate) fn read(&mut self, chunk: &mut Chunk) -> bool {
         let Some(source) = self.sources.get(self.next).filter(|_| !self.has_failed) else {
             return false;
@@ -153,7 +153,7 @@ impl<'a> Chunks<'a> {
             if bytes.len() >= LONGEST {
                 return Err(too_long(input.name(), source.kind, self.judged));
             }
-            // By half, so that a record of any length is looked at a few times only.
+            // Grows by half, so that even a long record is scanned only a few times.
             wanted = (bytes.len() + bytes.len() / 2).min(LONGEST);
         }
     }
@@ -171,13 +171,13 @@ fn too_long(name: &str, kind: Kind, judged: TextUnit) -> InputError {
     }
 }
 
-/// Where the last unit ends that surely does.
+/// The end of the last unit that is surely complete.
 fn border(bytes: &[u8], kind: Kind, judged: TextUnit) -> Option<usize> {
     let line_end = |bytes: &[u8]| memchr::memrchr(b'\n', bytes).map(|at| at + 1);
     match (kind, judged) {
         (Kind::Json, _) | (Kind::Text, TextUnit::Line) => line_end(bytes),
         (Kind::Text, TextUnit::Document) => None,
-        // Behind an empty line, and before a line that surely is not empty: more empty lines belong to the same border.
+        // After an empty line and before a line that surely isn't empty: further empty lines belong to the same border.
         (Kind::Text, _) => {
             let mut end = bytes.len();
             while let Some(start) = line_end(&bytes[..end]) {
@@ -210,7 +210,7 @@ mod tests {
         let text = b"a\nb\n \n\nc\nd\n\n\xE3\x80\x80\ne\n";
         let at = |judged| border(text, Kind::Text, judged);
         assert_eq!(at(TextUnit::Line), Some(text.len()));
-        // Behind "d" there may be a longer border than what ASCII shows.
+        // "d" may be followed by a longer border than ASCII shows.
         assert_eq!(at(TextUnit::Paragraph), Some(7));
         assert_eq!(at(TextUnit::Document), None);
         assert_eq!(border(b"a\n\n", Kind::Text, TextUnit::Paragraph), None);

@@ -1,4 +1,4 @@
-//! A run: chunks are read, made into units, judged and printed by several threads, in the order of the inputs.
+//! A run: several threads read chunks, split them into units, judge and print them, in input order.
 
 use crate::batch::{Batch, Maker};
 use crate::chunks::{Chunk, Chunks, Source};
@@ -20,13 +20,13 @@ use tamis_records::turn::Turn;
 /// Why a run ended early.
 #[derive(Debug)]
 pub enum Error {
-    /// An input can't be read, or not to its end.
+    /// An input can't be read completely.
     Input(InputError),
     /// An output can't be written.
     Output(OutputError),
     /// The filter refused a unit, most likely because memory ran out.
     Filter(tamis::Error),
-    /// It was asked to stop.
+    /// The run was asked to stop.
     Stopped,
 }
 
@@ -43,36 +43,36 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a run reads, asks and writes.
+/// The parameters of a run.
 pub struct Job<'a> {
-    /// What is asked for.
+    /// The settings.
     pub settings: &'a Settings,
-    /// The inputs, in their order.
+    /// The inputs, in order.
     pub sources: &'a [Source],
-    /// The number of the first one that is read.
+    /// The number of the first input to read.
     pub first: usize,
-    /// What remembers units.
+    /// The filter of seen units.
     pub seen: &'a mut Seen,
     /// Where the results go.
     pub outputs: &'a mut dyn Outputs,
-    /// How many threads work.
+    /// The number of threads.
     pub threads: usize,
-    /// How far it is, and whether it is to stop.
+    /// Reports progress and carries the request to stop.
     pub progress: &'a Arc<Progress>,
 }
 
-/// What was found, and why that was not all.
+/// The results, and the error if the run ended early.
 pub struct Outcome {
-    /// Of the inputs that were read to their ends.
+    /// For the inputs that were read completely.
     pub summary: Summary,
-    /// Why it ended early. Then the filter has units that no finished output has, so it must not be kept.
+    /// Why the run ended early. The filter then holds units that no finished output has, so it must not be kept.
     pub result: Result<(), Error>,
 }
 
-/// Carries out a run. Its results do not depend on the number of threads.
+/// Executes a run. Results don't depend on the number of threads.
 ///
-/// An input that can't be read to its end, or an output that can't be written, ends the run: text that only the
-/// unfinished output has would be dropped from later ones.
+/// An input that can't be read completely, or an output that can't be written, ends the run: otherwise text that only
+/// the unfinished output has would be dropped from later ones.
 ///
 /// ```
 /// use tamis_corpus::rule::TextUnit;
@@ -147,7 +147,7 @@ pub fn run(job: Job) -> Outcome {
     }
 }
 
-/// The filter: asked by all threads at once, or in turn.
+/// The filter: shared by all threads, or used in turn.
 enum Memory<'a> {
     Fixed(&'a Seen),
     Growing(Turn<&'a mut Seen>),
@@ -159,7 +159,7 @@ struct Engine<'a> {
     resumed: Condvar,
     seen: Memory<'a>,
     writing: Turn<Writing<'a>>,
-    /// Nothing is judged or written any more.
+    /// After a failure, nothing more is judged or written.
     has_failed: AtomicBool,
     failure: Mutex<Option<Error>>,
     progress: &'a Progress,
@@ -168,16 +168,16 @@ struct Engine<'a> {
 struct Reading<'a> {
     chunks: Chunks<'a>,
     next: u64,
-    /// Outputs are being saved: nothing more is read before that is done.
+    /// Outputs are being saved; reading continues once that is done.
     awaited: bool,
     /// Whether outputs are saved at all.
     saves: bool,
-    /// When they were, and how long that took.
+    /// When they were last saved, and how long that took.
     saved: Instant,
     took: Duration,
 }
 
-/// Saving takes about this part of the time, at most.
+/// Saving takes at most about this fraction of the time.
 const PART: u32 = 20;
 
 impl Reading<'_> {
@@ -299,7 +299,7 @@ impl Engine<'_> {
         if !chunk.saves {
             return Ok(());
         }
-        // No chunk behind this one is on its way.
+        // No later chunk is in flight.
         let saved = match &self.seen {
             Memory::Growing(seen) => writing.outputs.save(Some(&seen.as_it_is())),
             Memory::Fixed(_) => writing.outputs.save(None),
@@ -307,7 +307,7 @@ impl Engine<'_> {
         saved.map_err(Error::Output)
     }
 
-    /// The first failure counts.
+    /// Keeps only the first failure.
     fn fail(&self, error: Error) {
         self.has_failed.store(true, Relaxed);
         locked(&self.failure).get_or_insert(error);

@@ -1,11 +1,11 @@
-//! Differences between two texts that don't count.
+//! Differences between texts that don't count.
 
 use std::fmt;
 use std::str::FromStr;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// Which differences don't count. They are taken away in this order: NFKC, case, punctuation, white space.
+/// Which differences don't count. They are removed in this order: NFKC, case, punctuation, white space.
 ///
 /// ```
 /// use tamis_corpus::fold::Fold;
@@ -16,20 +16,20 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fold {
-    /// Every character is its lower-case mapping in Unicode, the full one, regardless of its neighbours.
+    /// Maps each character to its full Unicode lower case, without regard to context.
     pub case: bool,
-    /// Every run of white space is one blank, and none is at either end.
+    /// Turns each run of white space into one blank, and trims both ends.
     pub space: bool,
-    /// Characters of Unicode's general category P are removed.
+    /// Removes characters of Unicode's general category P.
     pub punctuation: bool,
-    /// The text is in Unicode's normalisation form NFKC.
+    /// Normalises to Unicode's form NFKC.
     pub nfkc: bool,
 }
 
 impl FromStr for Fold {
     type Err = String;
 
-    /// Reads a list such as `case,space`.
+    /// Parses a list such as `case,space`.
     fn from_str(list: &str) -> Result<Self, String> {
         let mut fold = Self::default();
         for name in list.split(',') {
@@ -74,7 +74,7 @@ impl Fold {
         *self == Self::default()
     }
 
-    /// The folded text: the text itself, or the buffer, which is overwritten.
+    /// The folded text: either the text itself or the buffer, which is overwritten.
     #[inline]
     pub fn apply<'t>(&self, text: &'t str, buffer: &'t mut String) -> &'t str {
         if self.is_none() {
@@ -141,7 +141,7 @@ impl Fold {
 
 fn is_punctuation(c: char) -> bool {
     if c.is_ascii() {
-        // Of ASCII's marks, these are symbols to Unicode.
+        // Unicode classifies these ASCII characters as symbols.
         return c.is_ascii_punctuation() && !"$+<=>^`|~".contains(c);
     }
     c.general_category_group() == GeneralCategoryGroup::Punctuation

@@ -1,30 +1,30 @@
-//! Records of JSON: where their text is, and how it is changed without touching the rest of the line.
+//! JSON records: finding their text, and changing it without touching the rest of the line.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use tamis_records::key::{Pointer, values};
 
-/// Where a record has its text and its name.
+/// Where records have their text and their name.
 #[derive(Clone, Debug)]
 pub struct Fields {
     pointers: Vec<Pointer>,
 }
 
-/// What a line holds.
+/// The content of a line.
 #[derive(Debug)]
 pub enum Line<'l> {
-    /// A text: the inside of a string, by its place in the line.
+    /// A text: the range inside the quotes of its string.
     Text(Range<usize>),
-    /// It is no JSON object or list.
+    /// Not a JSON object or list.
     Broken,
-    /// It has no such field, or `null` in it.
+    /// The field is missing or `null`.
     Missing,
-    /// The field is something else than a string, or a string that is no Unicode text.
+    /// The field isn't a string, or isn't valid Unicode.
     NotText(&'l str),
 }
 
 impl Fields {
-    /// The JSON pointers (RFC 6901) of the text and of the name, such as `/text` and `/meta/id`.
+    /// The JSON pointers (RFC 6901) of the text and the name, such as `/text` and `/meta/id`.
     pub fn new(text: &str, id: &str) -> Result<Self, String> {
         let one = |pointer: &str| {
             let mut found = Pointer::parse_list(pointer)?.into_iter();
@@ -47,7 +47,7 @@ impl Fields {
         Self::new("/text", "/id").expect("both are JSON pointers")
     }
 
-    /// Looks for the text.
+    /// Finds the text.
     pub fn find<'l>(&self, line: &'l [u8]) -> Line<'l> {
         let Ok(found) = values(line, &self.pointers[..1]) else {
             return Line::Broken;
@@ -65,9 +65,9 @@ impl Fields {
         }
     }
 
-    /// Where the record has a value under the name of [`ATTRIBUTE`](crate::ATTRIBUTE), by its place in the line.
+    /// The range in the line of the record's value named [`ATTRIBUTE`](crate::ATTRIBUTE), if it has one.
     pub(crate) fn attribute(&self, line: &[u8]) -> Option<Range<usize>> {
-        // Most records have none, and need not be read again.
+        // Most records have none, so they aren't parsed again.
         memchr::memmem::find(line, crate::ATTRIBUTE.as_bytes())?;
         let value = values(line, &self.pointers[2..]).ok()?[0]?.get();
         let start = value.as_ptr() as usize - line.as_ptr() as usize;
@@ -81,11 +81,11 @@ impl Fields {
     }
 }
 
-/// Behind an escape: where that is in the text, and where in the line.
+/// The position after an escape, in the text and in the line.
 pub type Escape = (u32, u32);
 
-/// The text of a string's inside; notes behind each escape where that is in both. `None` if it is no Unicode text, as
-/// with half a surrogate pair.
+/// Unescapes the inside of a string, and notes the position after each escape. `None` if it isn't valid Unicode, for
+/// example half a surrogate pair.
 pub fn unescape<'l>(raw: &'l [u8], escapes: &mut Vec<Escape>) -> Option<Cow<'l, str>> {
     let Some(first) = memchr::memchr(b'\\', raw) else {
         return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
@@ -103,7 +103,7 @@ pub fn unescape<'l>(raw: &'l [u8], escapes: &mut Vec<Escape>) -> Option<Cow<'l, 
     String::from_utf8(text).ok().map(Cow::Owned)
 }
 
-/// Decodes the escape at the beginning; gives how long it is.
+/// Decodes the escape at the start; returns its length.
 fn decode(raw: &[u8], text: &mut Vec<u8>) -> Option<usize> {
     let plain = match raw.get(1)? {
         b'n' => b'\n',
@@ -141,7 +141,7 @@ fn decode_unicode(raw: &[u8]) -> Option<(char, usize)> {
     Some((char::from_u32(code)?, 12))
 }
 
-/// Where a place in the text is in the string's inside. Places must be asked for in order, `next` is where to go on.
+/// Converts a position in the text to one in the raw string. Positions must be passed in order; `next` keeps the state.
 pub fn raw_place(escapes: &[Escape], next: &mut usize, at: usize) -> usize {
     while *next < escapes.len() && escapes[*next].0 as usize <= at {
         *next += 1;

@@ -1,4 +1,4 @@
-//! Which units were seen before.
+//! Decides which units were seen before.
 
 use crate::batch::{Batch, Unit};
 use crate::rule::TextUnit;
@@ -6,10 +6,10 @@ use crate::seen::Seen;
 use crate::settings::Settings;
 use tamis::Error;
 
-/// Judges the units of a batch one after the other, and adds the new ones.
+/// Judges the units of a batch in order, and adds the new ones.
 ///
-/// An n-gram of a unit is never counted because of the same unit: all of the unit's are asked first. Those of a
-/// repetition are not added: no text of the output has them.
+/// All n-grams of a unit are queried before any is added, so that none is found because of the same unit. Those of a
+/// repetition aren't added: they appear in no output.
 pub(crate) fn judge(seen: &mut Seen, settings: &Settings, batch: &mut Batch) -> Result<(), Error> {
     if !settings.rule.takes_words() {
         seen.insert(&batch.hashes, &mut batch.found)?;
@@ -31,12 +31,12 @@ pub(crate) fn judge(seen: &mut Seen, settings: &Settings, batch: &mut Batch) -> 
     Ok(())
 }
 
-/// Adds all units; none of them is a repetition.
+/// Adds all units, treating none as a repetition.
 pub(crate) fn learn(seen: &mut Seen, batch: &mut Batch) -> Result<(), Error> {
     seen.insert(&batch.hashes, &mut batch.found)
 }
 
-/// Asks for all units and adds none.
+/// Queries all units without adding any.
 pub(crate) fn ask(seen: &Seen, settings: &Settings, batch: &mut Batch) {
     seen.contains(&batch.hashes, &mut batch.found);
     decide(settings, batch);
@@ -58,7 +58,7 @@ fn weigh(settings: &Settings, unit: &mut Unit, found: &[bool]) {
             unit.share = seen as f64 / found.len() as f64;
             unit.share >= settings.threshold
         }
-        // One band is enough, and how many agree says little about how much is alike.
+        // One matching band is enough; how many match says little about similarity.
         _ => {
             unit.share = f64::from(u8::from(seen > 0));
             seen > 0

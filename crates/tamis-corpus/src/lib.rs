@@ -1,21 +1,20 @@
-//! Cleaning text that models are trained on: what was seen before is dropped, near-duplicates too, and the texts of a
-//! test set are found.
+//! Cleans training text for language models: drops repetitions and near-duplicates, and finds text of test sets.
 //!
 //! ```text
 //! inputs → chunks of whole records → units of text → hashes → judged in order → records, changed or dropped
 //! ```
 //!
-//! - [`rule`]: what a unit is, as a filter records it; [`fold`]: differences that don't count.
-//! - [`units`] and [`words`]: where units and words are in a text.
-//! - [`near`]: MinHash in bands, for documents that are nearly alike.
-//! - [`json`]: where a record's text is, and how it is changed in place.
-//! - [`seen`]: the filter that remembers units.
-//! - [`engine`]: a run, by several threads and in order, as [`settings`] say; [`chunks`] reads, [`output`] writes,
-//!   [`summary`] counts.
+//! - [`rule`]: what a unit is, as recorded in filters; [`fold`]: differences that don't count.
+//! - [`units`] and [`words`]: find units and words in a text.
+//! - [`near`]: MinHash in bands, for near-duplicate documents.
+//! - [`json`]: finds a record's text and changes it in place.
+//! - [`seen`]: the filter of seen units.
+//! - [`engine`]: a run on several threads that keeps the order, as [`settings`] say; [`chunks`] reads, [`output`]
+//!   writes, [`summary`] counts.
 //!
 //! # Example
 //!
-//! The lines of one text that another one doesn't have:
+//! Removing repeated lines from a text:
 //!
 //! ```
 //! use std::collections::HashSet;

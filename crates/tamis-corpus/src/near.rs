@@ -1,20 +1,21 @@
 //! Near-duplicates: MinHash values in bands, each of which is a key of a filter (as in LSHBloom, arXiv 2411.04257).
 //!
-//! A document is the set of its shingles, 5 words each. Two documents that share so much of them as a threshold says are
+//! A document is the set of its shingles of 5 words. Two documents that share more of them than a threshold are likely
+//! to agree in at least one band. No pairs are compared, and no graph is kept.
 //! likely to agree in one band at least. No pair is compared and no graph is kept.
 
 use crate::words::Words;
 use tamis::{Hash, Hasher};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Words in a shingle. Shorter documents are one shingle.
+/// Words per shingle. A shorter document is a single shingle.
 const SHINGLE: usize = 5;
-/// MinHash values of a document, at most.
+/// The most MinHash values of a document.
 const VALUES: usize = 128;
-/// Steps of an integral.
+/// Steps of numerical integration.
 const STEPS: usize = 1000;
 
-/// How many bands, of how many MinHash values each.
+/// The number of bands, and of MinHash values in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bands {
     bands: usize,
@@ -22,7 +23,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Those for which the two [rates of errors](Self::errors) add up to least, of up to 128 values.
+    /// The bands with the smallest sum of [error rates](Self::errors), using at most 128 values.
     ///
     /// ```
     /// use tamis_corpus::near::Bands;
@@ -41,23 +42,23 @@ impl Bands {
             .expect("there is at least one")
     }
 
-    /// How many bands a document has.
+    /// The number of bands per document.
     pub const fn bands(&self) -> usize {
         self.bands
     }
 
-    /// How many values a band has.
+    /// The number of values per band.
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The chance that two documents with this share of common shingles agree in a band.
+    /// The probability that two documents with this share of common shingles agree in a band.
     pub fn chance(&self, likeness: f64) -> f64 {
         1.0 - (1.0 - likeness.powi(self.rows as i32)).powi(self.bands as i32)
     }
 
-    /// Of pairs whose likeness is anything from 0 to 1: the share that is below the threshold and found, and the
-    /// share that is above it and missed.
+    /// For pairs with uniformly distributed likeness: the share that is found though below the threshold, and the share
+    /// that is missed though above it.
     pub fn errors(&self, threshold: f64) -> (f64, f64) {
         let below = integral(0.0, threshold, |likeness| self.chance(likeness));
         let above = integral(threshold, 1.0, |likeness| 1.0 - self.chance(likeness));
@@ -82,7 +83,7 @@ pub struct MinHash {
 }
 
 impl MinHash {
-    /// For so many bands. The functions are the same in every run: a filter outlives it.
+    /// MinHash for these bands. The hash functions are the same in every run, because filters outlive runs.
     pub fn new(bands: Bands) -> Self {
         let values = bands.bands * bands.rows;
         let drawn = |value: usize, part: u8| {
@@ -99,7 +100,7 @@ impl MinHash {
         }
     }
 
-    /// Appends a hash for each band; none for a text without words.
+    /// Appends one hash per band; none for a text without words.
     ///
     /// ```
     /// use tamis::Hasher;
@@ -131,8 +132,8 @@ impl MinHash {
         }
     }
 
-    /// Multiply-shift from 32 bits to 32 bits with a factor of 64, which is strongly universal, and which compilers make
-    /// vector code of.
+    /// Multiply-shift from 32 to 32 bits with a 64-bit factor, which is strongly universal and which compilers
+    /// vectorise.
     fn add(&mut self, shingle: u64) {
         let shingle = shingle >> 32;
         let functions = self.factors.iter().zip(&self.offsets);
@@ -142,7 +143,7 @@ impl MinHash {
         }
     }
 
-    /// The share of values that two documents have in common estimates that of their shingles.
+    /// The share of values that two documents have in common estimates their share of common shingles.
     #[cfg(test)]
     fn values(&self) -> &[u32] {
         &self.least
@@ -156,7 +157,7 @@ mod tests {
 
     #[test]
     fn bands_are_those_of_the_least_error() {
-        // Those of datasketch's MinHashLSH with 128 permutations and equal weights.
+        // The values of datasketch's MinHashLSH with 128 permutations and equal weights.
         for (threshold, expected) in [(0.5, (25, 5)), (0.8, (9, 13)), (0.9, (5, 25))] {
             let bands = Bands::for_threshold(threshold);
             assert_eq!((bands.bands, bands.rows), expected, "{threshold}");
@@ -172,7 +173,7 @@ mod tests {
         words
     }
 
-    /// Over 300 pairs of each likeness, the share of equal values is the likeness, as far as chance lets it.
+    /// Over 300 pairs of each likeness, the share of equal values is the likeness, within the limits of chance.
     #[test]
     fn values_agree_as_often_as_shingles_do() {
         let bands = Bands {

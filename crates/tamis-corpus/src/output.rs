@@ -1,4 +1,4 @@
-//! Where results go: a folder of files like the inputs, or one stream.
+//! Writes results to a folder of files like the inputs, or to one stream.
 
 use crate::packing::Encoder;
 use crate::seen::Seen;
@@ -30,41 +30,41 @@ impl fmt::Display for OutputError {
     }
 }
 
-// The message names the cause already; as a `source`, it would be printed twice.
+// The message already includes the cause; as a `source`, it would be printed twice.
 impl std::error::Error for OutputError {}
 
-/// The folder, inside of that of the outputs, of a run that is not finished.
+/// The folder of an unfinished run, inside the output folder.
 pub const UNFINISHED: &str = ".tamis-clean";
 
-/// Takes the results of each input, in order.
+/// Receives the results of each input, in order.
 pub trait Outputs: Send {
-    /// The results of this input follow.
+    /// Starts the results of an input.
     fn begin(&mut self, input: usize) -> Result<(), OutputError>;
 
-    /// Some of them.
+    /// Writes some results.
     fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError>;
 
-    /// That was all of this input.
+    /// Ends the results of an input.
     fn end(&mut self, input: usize) -> Result<(), OutputError>;
 
-    /// Whether [`save`](Self::save) does something.
+    /// Whether [`save`](Self::save) does anything.
     fn can_save(&self) -> bool {
         false
     }
 
-    /// Makes what ended so far visible, together with the filter that knows its units, and no others; or alone, if the
-    /// run does not change its filter.
+    /// Publishes the outputs that have ended, together with the filter that holds exactly their units; or alone, if the
+    /// run doesn't change its filter.
     fn save(&mut self, seen: Option<&Seen>) -> Result<(), OutputError> {
         let _ = seen;
         Ok(())
     }
 }
 
-/// All results one after the other.
+/// Writes all results to one stream.
 pub struct Stream<W>(W);
 
 impl<W: Write + Send> Stream<W> {
-    /// Writes to this.
+    /// Writes to `to`.
     pub fn new(to: W) -> Self {
         Self(to)
     }
@@ -88,25 +88,25 @@ impl<W: Write + Send> Outputs for Stream<W> {
     }
 }
 
-/// What a run into a folder is asked to do. One that is continued must be asked for the same.
+/// The parameters of a run into a folder. A resumed run must have the same.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// A description of all that decides on the outputs.
+    /// A description of all options that affect the outputs.
     pub options: String,
-    /// The filter's own file, so that one that was replaced is told from the one before.
+    /// Identifies the filter's file, to detect that it was replaced.
     pub filter: String,
-    /// Whether outputs that are there already are replaced. An earlier run is continued only if that was asked so, too,
-    /// and forgotten if it was another one.
+    /// Whether existing outputs are replaced. An earlier run with the same parameters is only resumed if it had this
+    /// set, too; an earlier run with others is discarded.
     pub force: bool,
 }
 
-/// A file for each input. Files appear whole, each together with a filter that knows its units, so that a run that was
-/// killed can go on.
+/// One file per input. Files appear complete, each together with a filter that holds its units, so that a killed run
+/// can be resumed.
 pub struct Folder {
     folder: PathBuf,
-    /// The names of the outputs inside of the folder.
+    /// The names of the outputs inside the folder.
     names: Vec<PathBuf>,
-    /// What the inputs were when the run began.
+    /// The state of the inputs when the run began.
     inputs: Vec<Finished>,
     state: State,
     open: Option<(PathBuf, Encoder)>,
@@ -136,22 +136,22 @@ impl Folder {
         })
     }
 
-    /// How many outputs have their names: a run that is started again goes on behind them.
+    /// How many outputs are in place; a resumed run continues after these.
     pub fn finished(&self) -> usize {
         self.state.listed()
     }
 
-    /// The filter of the earlier run, if there was one.
+    /// The filter of the earlier run, if any.
     pub fn filter(&self) -> Option<PathBuf> {
         self.state.filter()
     }
 
-    /// Whether an earlier run has done everything but to say so: the filter's own file is replaced already.
+    /// Whether only the cleanup of an earlier run is missing: it has already replaced the filter's own file.
     pub fn is_saved(&self) -> bool {
         self.state.is_saved()
     }
 
-    /// Ends a run that went well: what it needed to go on is removed.
+    /// Ends a successful run by removing what was needed to resume it.
     pub fn finish(self) -> Result<(), OutputError> {
         self.state.remove()
     }
@@ -193,15 +193,15 @@ impl Outputs for Folder {
     }
 }
 
-/// Why a folder can't take the outputs of a run.
+/// Why a folder can't receive the outputs of a run.
 #[derive(Debug)]
 pub enum Refused {
-    /// The system refused something.
+    /// A system error.
     Failed(OutputError),
-    /// An output is there already.
+    /// An output already exists.
     Exists(PathBuf),
-    /// Two inputs would have one output, or the output of one would be the folder of another's.
+    /// Two inputs would share an output, or the output of one would be the folder of another's.
     OneName(PathBuf),
-    /// An earlier run was not finished, and was another one: this differs.
+    /// There is an unfinished run with different parameters; this is the difference.
     AnotherRun(String),
 }

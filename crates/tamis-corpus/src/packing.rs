@@ -1,10 +1,10 @@
-//! Compressing on the way to a file, as its name says.
+//! Compresses output files according to their names.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A file and what compresses for it.
+/// A file and its compressor.
 pub(crate) enum Encoder {
     Plain(File),
     Gzip(flate2::write::GzEncoder<File>),

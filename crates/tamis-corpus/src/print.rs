@@ -1,4 +1,4 @@
-//! What becomes of a chunk: records as they were, changed, or not at all.
+//! Prints a chunk: records unchanged, changed or dropped.
 
 use crate::batch::{Batch, Content, Document, Unit};
 use crate::chunks::{Chunk, Kind};
@@ -7,10 +7,10 @@ use crate::settings::{Output, Settings};
 use crate::summary::Counts;
 use std::io::Write;
 
-/// The field, and the attribute, that says what is repeated.
+/// The field, and the attribute, that lists repetitions.
 pub const ATTRIBUTE: &str = "tamis_repeats";
 
-/// Appends what is printed for the chunk, and counts.
+/// Appends the output for the chunk, and counts.
 pub(crate) fn print(settings: &Settings, chunk: &Chunk, batch: &Batch, to: &mut Vec<u8>) -> Counts {
     let mut counts = Counts::default();
     let mut printer = Printer {
@@ -38,7 +38,7 @@ struct Printer<'a> {
     settings: &'a Settings,
     bytes: &'a [u8],
     to: &'a mut Vec<u8>,
-    /// Bytes of the chunk that are printed as they are, together with their neighbours.
+    /// Bytes of the chunk to print unchanged, joined with their neighbours.
     waiting: std::ops::Range<usize>,
 }
 
@@ -97,7 +97,7 @@ impl Printer<'_> {
         else {
             return self.keep(document.line.clone());
         };
-        // Of an earlier run: two members of one name would say two things.
+        // Left by an earlier run: two members with one name would contradict each other.
         if let Some(old) = self.settings.fields.attribute(line) {
             let start = document.line.start;
             self.keep(start..start + old.start);
@@ -137,7 +137,7 @@ impl Printer<'_> {
         for unit in units.iter().filter(|unit| unit.is_repeat) {
             let (start, end) = (unit.chars.start, unit.chars.end);
             let score = (unit.share * 1e4).round() / 1e4;
-            // Memory does not refuse.
+            // Writing to memory can't fail.
             let _ = write!(self.to, "{comma}[{start}, {end}, {score:?}]");
             comma = ", ";
         }

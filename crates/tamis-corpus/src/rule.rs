@@ -1,4 +1,4 @@
-//! What a unit is: recorded in a filter's key rule, so that a later run can't disagree.
+//! What a unit is. Recorded in a filter's key rule, so that later runs use the same.
 
 use crate::fold::Fold;
 use tamis::KeyRule;
@@ -25,8 +25,8 @@ pub struct UnitRule {
 }
 
 impl UnitRule {
-    /// Units of this sort. Words have neither white space nor punctuation around them, so with
-    /// [`TextUnit::Words`] and [`TextUnit::Alike`] these two folds are left out.
+    /// Units of this sort. Words never include white space or punctuation at their ends, so with [`TextUnit::Words`]
+    /// and [`TextUnit::Alike`] these two folds are left out.
     pub fn new(unit: TextUnit, fold: Fold) -> Self {
         let fold = match unit {
             TextUnit::Words(_) | TextUnit::Alike(_) => Fold {
@@ -39,7 +39,7 @@ impl UnitRule {
         Self { unit, fold }
     }
 
-    /// The rule of a filter that holds units of text.
+    /// The rule of a filter, if it holds units of text.
     pub fn of(rule: &KeyRule) -> Option<Self> {
         let text = rule.text()?;
         let fold = Fold {
@@ -51,10 +51,10 @@ impl UnitRule {
         Some(Self::new(text.unit(), fold))
     }
 
-    /// What a filter records.
+    /// The key rule that a filter records.
     ///
     /// # Panics
-    /// If the unit's number makes no sense: no words, or a likeness that isn't 1 to 99 percent.
+    /// If the unit's number makes no sense: zero words, or a likeness that isn't 1 to 99 percent.
     pub fn key_rule(&self) -> KeyRule {
         let mut text = TextRule::of(self.unit);
         if self.fold.nfkc {
@@ -74,7 +74,7 @@ impl UnitRule {
         rule.of_text(text).expect("the unit has a sound number")
     }
 
-    /// What is compared.
+    /// The unit that is compared.
     pub const fn unit(&self) -> TextUnit {
         self.unit
     }
@@ -84,12 +84,12 @@ impl UnitRule {
         self.fold
     }
 
-    /// Whether keys are made of words.
+    /// Whether keys are made from words.
     pub(crate) const fn takes_words(&self) -> bool {
         matches!(self.unit, TextUnit::Words(_) | TextUnit::Alike(_))
     }
 
-    /// How many bytes of text there are for each key, about.
+    /// The approximate number of bytes of text per key.
     pub(crate) const fn usual_bytes(&self) -> u64 {
         match self.unit {
             TextUnit::Paragraph => 300,
@@ -100,8 +100,8 @@ impl UnitRule {
         }
     }
 
-    /// The false-"yes" rate of a new filter, where nobody says one. A unit that is judged by many n-grams survives a
-    /// few wrong ones.
+    /// The default false-positive rate of a new filter. A unit judged by many n-grams tolerates a few wrong ones, so
+    /// its rate may be higher.
     pub const fn usual_rate(&self) -> f64 {
         match self.unit {
             TextUnit::Words(_) => 1e-3,

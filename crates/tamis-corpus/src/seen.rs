@@ -1,16 +1,16 @@
-//! The filter that remembers units: every call into the library's filters is here.
+//! The filter of seen units. Every call into the filter library is here.
 
 use crate::rule::UnitRule;
 use std::path::Path;
 use tamis::internals::file::FileLock;
 use tamis::{AnyFilter, Error, Growing, Hash, Hasher, Open};
 
-/// What a guess may cost, for it may be wrong.
+/// The most memory that a guess may take, since it may be wrong.
 const GUESSED: u64 = 64 << 20;
-/// Units that a filter is made for at least.
+/// The fewest units that a filter is made for.
 const LEAST: u64 = 1 << 12;
 
-/// What was seen so far.
+/// The units seen so far.
 pub struct Seen {
     filter: AnyFilter,
     rule: UnitRule,
@@ -26,14 +26,14 @@ pub enum Unusable {
 }
 
 impl Seen {
-    /// An empty filter, which grows with what it is given and keeps the rate.
+    /// An empty filter that grows as needed and keeps the rate.
     pub fn new(rule: UnitRule, expected: u64, rate: f64) -> Result<Self, Error> {
         let hasher = Hasher::default().with_rule(rule.key_rule());
         let filter = Growing::with_hasher(expected.max(1), rate, hasher)?.into();
         Ok(Self { filter, rule })
     }
 
-    /// An empty filter for about so many bytes of text. It takes little memory at first, and grows if there is more.
+    /// An empty filter for about this many bytes of text. It takes little memory at first, and grows if there is more.
     pub fn sized(rule: UnitRule, text: u64, rate: f64) -> Result<Self, Error> {
         let mut expected = (text / rule.usual_bytes()).clamp(LEAST, u64::MAX >> 8);
         loop {
@@ -45,7 +45,7 @@ impl Seen {
         }
     }
 
-    /// The filter in a file, which must hold units of text.
+    /// Loads a filter, which must hold units of text.
     pub fn load(path: &Path) -> Result<Self, Unusable> {
         let filter = Open::new().load(path).map_err(Unusable::Failed)?;
         let recorded = *filter.hasher().rule();
@@ -55,7 +55,7 @@ impl Seen {
         }
     }
 
-    /// Makes the file; it must not exist.
+    /// Creates the file, which must not exist.
     pub fn save_new(&self, path: &Path) -> Result<(), Error> {
         self.filter.save_new(path)
     }
@@ -65,7 +65,7 @@ impl Seen {
         self.filter.update_under(lock)
     }
 
-    /// Replaces a file that is ours alone.
+    /// Replaces a file that only this run uses.
     pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
         self.filter.save(path)
     }
@@ -84,12 +84,12 @@ impl Seen {
         self.filter.insert_many(units, new)
     }
 
-    /// Which of them were seen.
+    /// Which units were seen.
     pub(crate) fn contains(&self, units: &[Hash], found: &mut [bool]) {
         self.filter.contains_many(units, found);
     }
 
-    /// Bytes of memory it takes.
+    /// Its memory in bytes.
     pub fn bytes(&self) -> u64 {
         self.filter.bytes()
     }
@@ -99,17 +99,17 @@ impl Seen {
         self.filter.keys().get()
     }
 
-    /// The rate of false "yes" it promises.
+    /// The promised false-positive rate.
     pub fn rate(&self) -> f64 {
         self.filter.rate()
     }
 
-    /// The rate now.
+    /// The current rate.
     pub fn rate_now(&self) -> f64 {
         self.filter.rate_now()
     }
 
-    /// How many of the units that were added while it grew to this were wrongly taken for seen, as far as one expects.
+    /// The expected number of units that were wrongly taken for seen while it grew to this size.
     pub fn expected_wrong(&self) -> f64 {
         self.filter.expected_wrong()
     }

@@ -1,29 +1,29 @@
-//! What a run is asked to do.
+//! The settings of a run.
 
 use crate::json::Fields;
 use crate::rule::{TextUnit, UnitRule};
 
-/// What is done with what was seen before.
+/// What to do with repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// It is cut out of the text, or its record is dropped.
+    /// Cut them out of the text, or drop the record.
     Cleaned,
-    /// Each record says in a field of its own where it is.
+    /// Mark their positions in a separate field of each record.
     Annotated,
-    /// A line for each record, with its name, says where it is.
+    /// Print one line per record, with its name and the positions.
     Attributes,
-    /// It is only counted.
+    /// Only count them.
     Nothing,
 }
 
-/// What is done with the filter.
+/// How to use the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It is asked, and new units are added.
+    /// Query it, and add new units.
     Judge,
-    /// Units are added.
+    /// Only add units.
     Learn,
-    /// It is only asked.
+    /// Only query it.
     Ask,
 }
 
@@ -34,28 +34,28 @@ pub struct Settings {
     pub rule: UnitRule,
     /// What is judged by its n-grams: [`TextUnit::Document`] or [`TextUnit::Paragraph`].
     pub of: TextUnit,
-    /// An n-gram begins at every so manyth word.
+    /// The distance between the starts of n-grams, in words.
     pub stride: usize,
-    /// What is judged by its n-grams is a repetition if this share of them was seen before.
+    /// The share of n-grams seen before that makes a repetition.
     pub threshold: f64,
     /// Units with fewer words are kept and not remembered.
     pub min_words: usize,
     /// Units with fewer bytes are kept and not remembered.
     pub min_bytes: usize,
-    /// Whether a record is dropped when nothing is left of its text.
+    /// Whether to drop a record when nothing is left of its text.
     pub drop_empty: bool,
     /// Where records have their text.
     pub fields: Fields,
-    /// What is done with repetitions.
+    /// What to do with repetitions.
     pub output: Output,
-    /// What is done with the filter.
+    /// How to use the filter.
     pub use_of_filter: Use,
-    /// Whether the most repeated units are looked for.
+    /// Whether to find the most repeated units.
     pub finds_most_repeated: bool,
 }
 
 impl Settings {
-    /// The usual ones: text is in `/text`, names are in `/id`, repetitions are cut out.
+    /// The defaults: text is in `/text`, names are in `/id`, repetitions are cut out.
     ///
     /// ```
     /// use tamis_corpus::rule::TextUnit;
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// What is judged, and kept or not.
+    /// The unit that is judged, and kept or dropped.
     pub const fn judged(&self) -> TextUnit {
         match self.rule.unit() {
             TextUnit::Words(_) => self.of,
@@ -95,7 +95,7 @@ impl Settings {
         self.judged() == TextUnit::Document
     }
 
-    /// Whether places are told in characters.
+    /// Whether positions are reported in characters.
     pub(crate) const fn wants_chars(&self) -> bool {
         matches!(self.output, Output::Annotated | Output::Attributes)
     }

@@ -1,8 +1,8 @@
-//! What a run needs to go on after it was killed: a folder inside of the outputs' folder.
+//! What a killed run needs to resume: a folder inside the output folder.
 //!
-//! Outputs are written there first. To save is, in this order: the filter under a new name; the list of finished inputs,
-//! replaced whole, which names that filter; the outputs' own names. Whenever it ends, the list and its filter agree, and
-//! outputs that the list has and that still lack their names get them by the next run.
+//! Outputs are first written there. Saving takes these steps, in this order: write the filter under a new name;
+//! atomically replace the list of finished inputs, which names that filter; give the outputs their own names. If the
+//! run dies at any point, the list and its filter agree, and the next run renames listed outputs that still need it.
 
 use crate::output::{Asked, OutputError, Refused, UNFINISHED};
 use crate::seen::Seen;
@@ -20,9 +20,9 @@ const VERSION: u64 = 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finished {
     path: String,
-    /// The name of its output, inside of the folder.
+    /// The name of its output inside the folder.
     name: PathBuf,
-    /// How long it is and when it was written: another content is another input.
+    /// Its length and modification time: with other content it is another input.
     bytes: u64,
     written: u64,
 }
@@ -52,7 +52,7 @@ impl Finished {
     }
 }
 
-/// What the system refused, without the name that the library's error repeats.
+/// The system's error, without the path, which the library's error would repeat.
 fn refused(path: &Path) -> impl FnOnce(tamis::Error) -> OutputError {
     |error| {
         OutputError::of(path)(match error {
@@ -62,7 +62,7 @@ fn refused(path: &Path) -> impl FnOnce(tamis::Error) -> OutputError {
     }
 }
 
-/// The folder and what it lists.
+/// The folder and its list.
 pub(crate) struct State {
     folder: PathBuf,
     options: String,
@@ -70,14 +70,14 @@ pub(crate) struct State {
     force: bool,
     is_saved: bool,
     finished: Vec<Finished>,
-    /// Outputs that are written but not listed: the first of `finished` that is one.
+    /// The index in `finished` of the first output that is written but not listed.
     listed: usize,
-    /// The number in the name of the filter; 0 if there is none.
+    /// The number in the filter's name; 0 if there is no filter.
     generation: u64,
 }
 
 impl State {
-    /// Opens the state of an earlier run, or begins one.
+    /// Opens the state of an earlier run, or starts a new one.
     pub(crate) fn open(
         outputs: &Path,
         inputs: &[Finished],
@@ -85,7 +85,7 @@ impl State {
     ) -> Result<Self, Refused> {
         let mut names: Vec<&Path> = inputs.iter().map(|input| &*input.name).collect();
         names.sort_unstable();
-        // What is in a folder comes right behind it in this order.
+        // In this order, a path inside a folder directly follows the folder.
         if let Some(twice) = names.windows(2).find(|two| two[1].starts_with(two[0])) {
             return Err(Refused::OneName(twice[0].to_owned()));
         }
@@ -127,7 +127,7 @@ impl State {
         Ok(state)
     }
 
-    /// Reads the list; gives how many of the inputs are finished.
+    /// Reads the list; returns the number of finished inputs.
     fn resume(&mut self, list: &[u8], inputs: &[Finished]) -> Result<usize, String> {
         let list: Value =
             serde_json::from_slice(list).map_err(|error| format!("its list: {error}"))?;
@@ -167,7 +167,7 @@ impl State {
                 return Err(format!("its output {} is gone", name.display()));
             }
         }
-        // The filter's own file is replaced when all else is done.
+        // The filter's own file is only replaced after everything else is done.
         if self.is_saved && finished.len() < inputs.len() {
             let was = list["filter_was"].as_str().unwrap_or("unknown");
             return Err(format!(
@@ -182,7 +182,7 @@ impl State {
         Ok(finished.len())
     }
 
-    /// How many inputs are finished, and listed as such.
+    /// How many inputs are finished and listed as such.
     pub(crate) const fn listed(&self) -> usize {
         self.listed
     }
@@ -191,7 +191,7 @@ impl State {
         self.folder.parent().unwrap_or(Path::new("."))
     }
 
-    /// Whether only the end is missing: the filter's own file is replaced already.
+    /// Whether only the cleanup is missing: the filter's own file is already replaced.
     pub(crate) const fn is_saved(&self) -> bool {
         self.is_saved
     }
@@ -199,7 +199,7 @@ impl State {
     /// The filter that the list names.
     pub(crate) fn filter(&self) -> Option<PathBuf> {
         let filter = (self.generation > 0).then(|| self.filter_of(self.generation));
-        // A run that was killed at its very end has removed it already.
+        // A run killed at its very end has already removed it.
         filter.filter(|filter| filter.exists())
     }
 
@@ -207,7 +207,7 @@ impl State {
         self.folder.join(format!("seen-{generation}.tamis"))
     }
 
-    /// Where the output of this input is written first.
+    /// Where the output of this input is first written.
     pub(crate) fn staged(&self, input: usize) -> PathBuf {
         self.folder.join(format!("output-{input}"))
     }
@@ -217,7 +217,7 @@ impl State {
         self.finished.push(input);
     }
 
-    /// See the top of the file.
+    /// See the top of this file.
     pub(crate) fn save(&mut self, seen: Option<&Seen>) -> Result<(), OutputError> {
         let old = self.filter();
         if let Some(seen) = seen {
@@ -228,7 +228,7 @@ impl State {
         self.write_list()?;
         self.place()?;
         if let (Some(_), Some(old)) = (seen, old) {
-            // If it stays, it is removed with the folder.
+            // If this fails, the file is removed with the folder.
             let _ = fs::remove_file(old);
         }
         Ok(())
@@ -251,7 +251,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives listed outputs their names, if they still lack them.
+    /// Renames listed outputs into place, if they aren't yet.
     fn place(&mut self) -> Result<(), OutputError> {
         let outputs = self.outputs();
         let first = if self.listed == self.finished.len() {
@@ -273,7 +273,7 @@ impl State {
         Ok(())
     }
 
-    /// Removes the folder, the list last: without it the outputs would seem to be another run's.
+    /// Removes the folder, the list last: without the list, the outputs would look like another run's.
     pub(crate) fn remove(self) -> Result<(), OutputError> {
         let failed = || OutputError::of(&self.folder);
         for entry in fs::read_dir(&self.folder).map_err(failed())? {

@@ -1,4 +1,4 @@
-//! What a run found: for each source, what is repeated most, and which lines are odd.
+//! The results of a run: counts per source, the most repeated units, and odd lines.
 
 use crate::batch::{Batch, Content, Document, Unit};
 use crate::chunks::Chunk;
@@ -7,41 +7,41 @@ use std::collections::HashMap;
 use std::ops::AddAssign;
 use tamis::Hash;
 
-/// Lines that are named, at most.
+/// The most odd lines that are named.
 const NAMED: usize = 10;
-/// Units that are counted at once to find the most repeated ones.
+/// Units counted at the same time to find the most repeated.
 const COUNTED: usize = 4096;
-/// Units that are reported.
+/// The most repeated units that are reported.
 const REPORTED: usize = 10;
-/// Characters of a unit that are shown.
+/// The most characters shown of a unit.
 const SHOWN: usize = 80;
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records, or stretches of a plain text.
+    /// Records, or stretches of plain text.
     pub records: u64,
     /// Records that were dropped.
     pub dropped: u64,
-    /// Of these, records of which nothing was left.
+    /// Dropped records of which nothing was left.
     pub emptied: u64,
     /// Records that lost a part of their text.
     pub changed: u64,
     /// Units that were judged.
     pub units: u64,
-    /// Of these, repetitions.
+    /// Judged units that were repetitions.
     pub repeats: u64,
-    /// Units that are too short to be judged.
+    /// Units too short to be judged.
     pub short: u64,
-    /// Bytes that were read, unpacked.
+    /// Bytes read, after decompression.
     pub bytes: u64,
-    /// Bytes that were cut out, as they were written.
+    /// Bytes cut out, as written in the input.
     pub cut: u64,
-    /// Lines that are no record: no JSON, or in plain text no UTF-8. They are kept.
+    /// Lines that aren't records: not JSON, or in plain text not UTF-8. They are kept.
     pub broken: u64,
-    /// Records without a text. They are kept.
+    /// Records without text. They are kept.
     pub missing: u64,
-    /// Records whose text is no string. They are kept.
+    /// Records whose text isn't a string. They are kept.
     pub not_text: u64,
 }
 
@@ -87,12 +87,12 @@ impl AddAssign for Counts {
     }
 }
 
-/// A line that was kept as it is, because it has no text to judge.
+/// A line that was kept unchanged because it has no text to judge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Odd {
     /// The number of its input.
     pub input: usize,
-    /// Its line, from 1.
+    /// Its line number, from 1.
     pub line: u64,
     /// What is odd about it.
     pub what: &'static str,
@@ -101,25 +101,25 @@ pub struct Odd {
 /// A unit that occurs often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repeated {
-    /// How it begins.
+    /// Its beginning.
     pub text: String,
-    /// How often it was found to be a repetition, at least.
+    /// How often it was found as a repetition, at least.
     pub times: u64,
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// For each input that was read to its end.
+    /// For each input that was read completely.
     pub sources: Vec<(usize, Counts)>,
     /// The first odd lines.
     pub odd: Vec<Odd>,
-    /// The most repeated units, where that was asked for.
+    /// The most repeated units, if asked for.
     pub most_repeated: Vec<Repeated>,
 }
 
 impl Summary {
-    /// Of all inputs.
+    /// The totals over all inputs.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.sources.iter().for_each(|(_, counts)| total += *counts);
@@ -127,7 +127,7 @@ impl Summary {
     }
 }
 
-/// Collects what chunks tell, in order.
+/// Collects the results of chunks, in order.
 #[derive(Default)]
 pub(crate) struct Collector {
     pub(crate) summary: Summary,
@@ -182,7 +182,7 @@ impl Collector {
         }
     }
 
-    /// Frequent ones stay, as Misra and Gries showed: where there is no room, all counts are lowered by one.
+    /// Misra and Gries's algorithm keeps the frequent ones: if there is no room, all counts drop by one.
     fn count_repeats(&mut self, chunk: &Chunk, batch: &Batch) {
         for document in &batch.documents {
             let units = &batch.units[document.units.clone()];
@@ -212,7 +212,7 @@ impl Collector {
     }
 }
 
-/// How a unit begins.
+/// The beginning of a unit.
 fn shown(chunk: &Chunk, batch: &Batch, document: &Document, unit: &Unit) -> String {
     let escapes = &batch.escapes[document.escapes.clone()];
     let mut next = 0;
@@ -220,7 +220,7 @@ fn shown(chunk: &Chunk, batch: &Batch, document: &Document, unit: &Unit) -> Stri
     let (start, end) = (place(unit.span.start), place(unit.span.end));
     let end = end.min(start + 12 * SHOWN);
     let text = String::from_utf8_lossy(&chunk.bytes[start..end]);
-    // Escapes are shown as they are written, so that a unit is one line.
+    // Escapes stay as written, so that a unit is one line.
     let shown = text.chars().take(SHOWN);
     let shown: String = shown
         .map(|c| if c.is_control() { ' ' } else { c })

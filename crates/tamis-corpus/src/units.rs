@@ -1,7 +1,7 @@
-//! Where the units of a text are.
+//! Finds the units of a text.
 //!
-//! What separates two units belongs to the first one where text is cut, and to neither where they are compared. Parts
-//! with nothing but white space are no units.
+//! A separator between two units is cut together with the first one, and isn't compared. Parts with only white space
+//! aren't units.
 
 use crate::rule::TextUnit;
 use memchr::memchr;
@@ -11,16 +11,16 @@ use unicode_segmentation::UnicodeSegmentation;
 /// A unit, in bytes of its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where it begins.
+    /// Its start.
     pub start: usize,
-    /// Where what is compared ends.
+    /// The end of the compared part.
     pub end: usize,
-    /// Where what separates it from the next unit ends.
+    /// The end of the separator after it.
     pub cut: usize,
 }
 
 impl Span {
-    /// What is compared.
+    /// The compared part.
     pub const fn key(&self) -> Range<usize> {
         self.start..self.end
     }
@@ -37,7 +37,7 @@ impl Span {
 /// assert_eq!(units.len(), 2);
 /// ```
 ///
-/// N-grams and bands are judged by the document, so for these the text is one unit.
+/// N-grams and bands are judged by document, so for these the whole text is one unit.
 pub fn split(text: &str, unit: TextUnit, units: &mut Vec<Span>) {
     match unit {
         TextUnit::Paragraph => paragraphs(text, units),
@@ -59,13 +59,13 @@ fn is_blank(text: &str, span: &Span) -> bool {
     let bytes = &text.as_bytes()[span.key()];
     match bytes.first() {
         None => true,
-        // Nearly all text begins so.
+        // Nearly all text begins like this.
         Some(b'!'..=b'~') => false,
         _ => text[span.key()].trim_start().is_empty(),
     }
 }
 
-/// All lines; what ends them, LF or CR LF, is not compared.
+/// All lines. Their ends, LF or CR LF, aren't compared.
 fn lines(text: &str) -> impl Iterator<Item = Span> + '_ {
     let bytes = text.as_bytes();
     let mut start = 0;
@@ -112,7 +112,7 @@ fn sentences(text: &str, units: &mut Vec<Span>) {
     for (at, sentence) in text.split_sentence_bound_indices() {
         let inner = sentence.trim();
         if inner.is_empty() {
-            // An empty line behind a sentence separates it from the next one.
+            // An empty line after a sentence separates it from the next one.
             if let Some(last) = units.last_mut().filter(|last| last.cut == at) {
                 last.cut = at + sentence.len();
             }

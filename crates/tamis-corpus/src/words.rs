@@ -1,9 +1,9 @@
-//! The words of a text, one blank between two: an n-gram is a slice of that.
+//! The words of a text, separated by single blanks, so that an n-gram is a slice.
 
 use crate::fold::Fold;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words by Unicode's rules (UAX #29): segments with a letter or a digit in them.
+/// Words by Unicode's rules (UAX #29): segments that contain a letter or a digit.
 ///
 /// ```
 /// use tamis_corpus::fold::Fold;
@@ -16,12 +16,12 @@ use unicode_segmentation::UnicodeSegmentation;
 #[derive(Debug, Default)]
 pub struct Words {
     text: String,
-    /// Where each word begins; one more at the end, behind a blank that is not there.
+    /// The start of each word, and one more at the end, as if another blank followed.
     starts: Vec<usize>,
 }
 
 impl Words {
-    /// Takes the words of another text.
+    /// Replaces the words with those of another text.
     pub fn take(&mut self, text: &str, fold: Fold) {
         self.text.clear();
         self.starts.clear();
@@ -38,7 +38,7 @@ impl Words {
                 is_ascii &= bytes[at] < 0x80;
                 at += 1;
             }
-            // White space of ASCII is always a border, so a token has the words that it has in the text.
+            // ASCII white space is always a word border, so a token has the same words as in the full text.
             if is_ascii {
                 self.take_ascii(&text[start..at], fold);
             } else {
@@ -101,7 +101,7 @@ impl Words {
         self.starts.push(self.text.len());
     }
 
-    /// How many there are.
+    /// The number of words.
     #[inline]
     pub fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
@@ -112,7 +112,7 @@ impl Words {
         self.len() == 0
     }
 
-    /// `n` words from the one with this number on, which must be there.
+    /// `n` words from the one with this number; they must exist.
     #[inline]
     pub fn ngram(&self, at: usize, n: usize) -> &str {
         let start = self.starts[at];
@@ -131,7 +131,7 @@ const fn is_space(byte: u8) -> bool {
 const OTHER: u8 = 0;
 const LETTER: u8 = 1;
 const DIGIT: u8 = 2;
-/// The underscore, which is part of a word and makes none.
+/// The underscore: part of a word, but not a word by itself.
 const JOINER: u8 = 3;
 
 static CLASS: [u8; 256] = {
@@ -149,7 +149,7 @@ static CLASS: [u8; 256] = {
     class
 };
 
-/// Whether a mark is inside of a word: between two letters, or in a number.
+/// Whether a mark belongs to a word: between two letters, or in a number.
 #[inline]
 fn is_between(before: u8, mark: u8, after: Option<&u8>) -> bool {
     let Some(after) = after else { return false };
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// Every text of up to five characters of one of each class, and random ones of other scripts.
+    /// Checks every text of up to five characters, one from each class, and random texts in other scripts.
     #[test]
     fn words_are_those_of_the_reference() {
         let classes = ['a', '1', '_', '\'', '.', ':', ',', ';', '"', '-', ' ', '\r'];

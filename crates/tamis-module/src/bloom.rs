@@ -1,4 +1,4 @@
-//! What BF.* commands work on.
+//! The values behind BF.* commands.
 
 use crate::error::Error;
 use crate::filter::{Filter, Room, SEALED_TO, parts, piece};
@@ -12,33 +12,31 @@ use tamis::{
 use tamis_formats::redisbloom::Chain;
 use tamis_formats::valkeybloom;
 
-/// A Bloom filter in one of the layouts, or one that is arriving.
+/// A Bloom filter in one of the layouts, or one that is being loaded.
 pub enum Bloom {
     Tamis(Growing),
-    /// Its items can be counted and removed; it doesn't grow.
+    /// Items can be counted and removed; it doesn't grow.
     Counting(Counting),
-    /// It forgets. `window` adds to it and asks it, with the time.
+    /// It forgets. `window` adds to it and queries it, with the time.
     Window(Window),
     RedisBloom(Chain<'static>),
     Valkey(valkeybloom::Chain),
     Loading(Loading),
 }
 
-/// Everything that makes a new filter what it is.
+/// All parameters of a new filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewBloom {
     pub rate: f64,
     pub capacity: u64,
-    /// None is NONSCALING. 0 doesn't grow, either, and is what RedisBloom writes
-    /// then.
+    /// `None` is NONSCALING. 0 doesn't grow, either, and is what RedisBloom then writes.
     pub expansion: Option<u32>,
     pub counting: bool,
     pub window: Option<WindowOptions>,
     pub layout: FilterLayout,
-    /// Of Tamis's layout.
+    /// For Tamis's layout.
     pub hasher: Hasher,
-    /// Of valkey-bloom's layout: the seed, and what the rate of a layer is
-    /// multiplied by for the next.
+    /// For valkey-bloom's layout: the seed, and the factor from each layer's rate to the next one's.
     pub seed: [u8; 32],
     pub tightening: f64,
 }
@@ -59,7 +57,7 @@ impl Default for NewBloom {
     }
 }
 
-/// What BF.INFO tells.
+/// The answer of BF.INFO.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BloomInfo {
     pub layout: FilterLayout,
@@ -69,21 +67,19 @@ pub struct BloomInfo {
     pub layers: u64,
     pub keys: u64,
     pub expansion: Option<u64>,
-    /// What the rate of a layer is multiplied by for the next, if always the
-    /// same.
+    /// The factor from each layer's rate to the next one's, if constant.
     pub tightening: Option<f64>,
 }
 
-/// The first chunk of a filter in Tamis's layout: this, how it grows (32 bits)
-/// and how many bytes follow (64), both little-endian. What follows are the
-/// bytes of a `.tamis` file.
+/// The first chunk of a filter in Tamis's layout: this, the expansion (32 bits) and the number of bytes that follow
+/// (64), both little-endian. Then come the bytes of a `.tamis` file.
 const MAGIC: &[u8; 8] = b"TAMISBF1";
 const DUMP_HEADER: usize = 20;
 
-/// Layers of a filter in Tamis's layout, as docs/format.md has it.
+/// The most layers in Tamis's layout, see docs/format.md.
 const MOST_LAYERS: u32 = 1000;
 
-/// A rate beyond which a filter is of no use; RedisBloom has the same.
+/// Filters with higher rates are useless; RedisBloom has the same limit.
 const HIGHEST_RATE: f64 = 0.25;
 
 const fn expansion_of(number: u32) -> Expansion {
@@ -103,7 +99,7 @@ const fn number_of(expansion: Expansion) -> u32 {
 }
 
 impl NewBloom {
-    /// An empty one.
+    /// An empty filter.
     pub fn make(&self) -> Result<Bloom, Error> {
         let rate = self.rate.min(HIGHEST_RATE);
         if let Some(options) = &self.window {
@@ -138,7 +134,7 @@ impl NewBloom {
 }
 
 impl Bloom {
-    /// Adds a key, if there is room for it; whether it was new.
+    /// Adds a key, if there is room; returns whether it was new.
     pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<bool, Error> {
         match self {
             Self::Tamis(filter) => {
@@ -157,7 +153,7 @@ impl Bloom {
             }
             Self::Counting(filter) => {
                 let hash = filter.hasher().hash(key);
-                // Beyond its capacity its rate would be higher than promised.
+                // Beyond its capacity, the rate would exceed the promise.
                 let full = filter.keys().get() >= filter.capacity();
                 if full && !filter.contains(hash) {
                     return Err(Error::FULL);
@@ -187,8 +183,8 @@ impl Bloom {
         }
     }
 
-    /// Adds keys in their order; `new[i]` answers for `keys[i]`. When it fails,
-    /// says at which key: those before are in, and it and the others are not.
+    /// Adds keys in order; `new[i]` answers for `keys[i]`. An error names the first key that wasn't added; the keys
+    /// before it were.
     pub fn insert_many(
         &mut self,
         keys: &[&[u8]],
@@ -198,7 +194,7 @@ impl Bloom {
         if let Self::Tamis(filter) = self
             && filter.room() >= keys.len() as u64
         {
-            // All at once: it can't grow, so it can't fail.
+            // It can't grow, so adding all at once can't fail.
             return filter
                 .insert_many(keys, new)
                 .map_err(|error| (0, error.into()));
@@ -209,7 +205,7 @@ impl Bloom {
         Ok(())
     }
 
-    /// Whether adding a key changes something even if it is not new.
+    /// Whether adding changes something even if the key isn't new.
     pub const fn counts(&self) -> bool {
         matches!(self, Self::Counting(_))
     }
@@ -226,7 +222,7 @@ impl Bloom {
         }
     }
 
-    /// Of a window, as of its latest moment.
+    /// For a window, as of its latest time.
     pub fn info(&self) -> Result<BloomInfo, Error> {
         let of_one = |rate, capacity, bytes, keys| BloomInfo {
             layout: FilterLayout::Tamis,
@@ -281,7 +277,7 @@ impl Bloom {
         }
     }
 
-    /// An empty one that began alike.
+    /// An empty filter with the same initial parameters.
     pub fn template(&self) -> Result<Self, Error> {
         match self {
             Self::Tamis(filter) => Ok(Self::Tamis(filter.template()?)),
@@ -294,7 +290,7 @@ impl Bloom {
     }
 }
 
-/// When a window is asked without a moment.
+/// The time for queries that give none.
 fn latest(window: &Window) -> Moment {
     window.latest().unwrap_or_default()
 }
@@ -431,7 +427,7 @@ impl Filter for Bloom {
             Self::Counting(filter) => file!(filter),
             Self::Window(window) => file!(window),
             Self::RedisBloom(chain) => piece(&chain.parts(), at, most),
-            // All of it is in its header.
+            // The header holds everything.
             Self::Valkey(_) => Vec::new(),
             Self::Loading(loading) => piece(&[loading.received()], at, most),
         }
@@ -587,7 +583,7 @@ mod tests {
                     let mut copy = Bloom::arrived(&loading).unwrap();
                     assert_eq!(copy.info().unwrap(), info);
                     assert!(all.iter().all(|key| copy.contains(key).unwrap()));
-                    // And it grows on alike.
+                    // It also continues to grow in the same way.
                     let more = keys(3_000..4_000);
                     let mut other = filter.duplicate().unwrap();
                     assert_eq!(add(&mut copy, &more), add(&mut other, &more));
@@ -623,7 +619,7 @@ mod tests {
         assert_eq!(dumped(&copy, 1 << 20).received(), loading.received());
         let empty = copy.template().unwrap();
         assert!(!empty.contains(b"key").unwrap());
-        // The server's clock is no number of keys.
+        // A window by the server's clock isn't a filter of a number of keys.
         let (loading, _) = of(Window::new(100, 0.01).unwrap());
         let refused = Bloom::arrived(&loading).err().unwrap();
         assert!(refused.0.contains("windows of time"), "{refused:?}");

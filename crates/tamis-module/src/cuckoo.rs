@@ -1,4 +1,4 @@
-//! What CF.* commands work on.
+//! The values behind CF.* commands.
 
 mod tables;
 
@@ -10,34 +10,33 @@ pub use tables::Tables;
 use tamis::Hasher;
 use tamis_formats::redisbloom;
 
-/// A cuckoo filter in one of two layouts, or one that is arriving.
+/// A cuckoo filter in one of two layouts, or one that is being loaded.
 pub enum Cuckoo {
     Tamis(Tables),
     RedisBloom(redisbloom::Cuckoo<'static>),
     Loading(Loading),
 }
 
-/// Everything that makes a new filter what it is.
+/// All parameters of a new filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCuckoo {
     pub rate: f64,
     pub capacity: u64,
-    /// 0 is a filter that can't grow.
+    /// With 0, the filter can't grow.
     pub expansion: u32,
-    /// Of RedisBloom's layout alone.
+    /// Only for RedisBloom's layout.
     pub bucket_size: u16,
-    /// Of RedisBloom's layout alone.
+    /// Only for RedisBloom's layout.
     pub most_kicks: u16,
     pub layout: FilterLayout,
     pub hasher: Hasher,
 }
 
-/// What CF.INFO tells.
+/// The answer of CF.INFO.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CuckooInfo {
     pub layout: FilterLayout,
-    /// Of RedisBloom's layout, which promises none: what it is once its tables
-    /// are full.
+    /// RedisBloom's layout promises no rate; for it, this is the rate with full tables.
     pub rate: f64,
     pub capacity: u64,
     pub bytes: u64,
@@ -51,7 +50,7 @@ pub struct CuckooInfo {
 }
 
 impl NewCuckoo {
-    /// An empty one.
+    /// An empty filter.
     pub fn make(&self) -> Result<Cuckoo, Error> {
         Ok(match self.layout {
             FilterLayout::Tamis => {
@@ -76,12 +75,12 @@ impl NewCuckoo {
 }
 
 impl Cuckoo {
-    /// Adds a copy of the key, if there is room for it.
+    /// Adds a copy of the key, if there is room.
     pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         match self {
             Self::Tamis(tables) => tables.insert(key, room),
             Self::RedisBloom(cuckoo) => {
-                // Whether it must grow shows when it does; it is then as before.
+                // Only inserting shows whether it must grow; if so, it is left unchanged.
                 match cuckoo.insert_within(key, false) {
                     Err(tamis_formats::Error::Full { .. }) => {}
                     done => return Ok(done?),
@@ -116,7 +115,7 @@ impl Cuckoo {
                 let tables = cuckoo.tables() as f64;
                 Ok(CuckooInfo {
                     layout: FilterLayout::RedisBloom,
-                    // A key is compared with all slots of two buckets a table.
+                    // A key is compared with all slots of two buckets per table.
                     rate: 1.0 - (254f64 / 255.0).powf(2.0 * bucket_size as f64 * tables),
                     capacity: cuckoo.capacity(),
                     bytes: cuckoo.capacity(),

@@ -1,5 +1,4 @@
-//! What commands answer when they can't do as told. Clients know many of these
-//! texts from RedisBloom, so they are the same.
+//! Error replies of commands. Clients know many of these texts from RedisBloom, so they are the same.
 
 use std::borrow::Cow;
 use std::fmt;

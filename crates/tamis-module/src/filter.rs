@@ -1,13 +1,12 @@
-//! What Bloom and cuckoo filters have in common: they exist in two layouts, leave
-//! and arrive in chunks, and can be united.
+//! Shared by Bloom and cuckoo filters: they have several layouts, are dumped and loaded in chunks, and can be merged.
 
 use crate::error::Error;
 use crate::loading::Loading;
 use crate::words::FilterLayout;
 
-/// What says how large a filter may become; it is asked before one grows.
+/// Decides how large a filter may become. Asked before one grows.
 pub trait Room {
-    /// Whether a filter may take so many bytes in all.
+    /// Whether a filter may take this many bytes in total.
     fn allows(&self, bytes: u64) -> Result<(), Error>;
 }
 
@@ -21,20 +20,20 @@ impl Room for u64 {
 pub trait Filter: Sized {
     fn loading(loading: Loading) -> Self;
 
-    /// What has come of a filter that is none yet.
+    /// The received part of a filter that is still being loaded.
     fn as_loading(&self) -> Option<&Loading>;
 
     fn as_loading_mut(&mut self) -> Option<&mut Loading>;
 
     fn layout(&self) -> FilterLayout;
 
-    /// What its tables take.
+    /// The memory of its tables.
     fn bytes(&self) -> Result<u64, Error>;
 
     /// Whether the key may have been added.
     fn contains(&self, key: &[u8]) -> Result<bool, Error>;
 
-    /// Asks for many: `out[i]` answers for `keys[i]`.
+    /// Queries many keys: `out[i]` answers for `keys[i]`.
     fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) -> Result<(), Error> {
         for (key, out) in keys.iter().zip(out) {
             *out = self.contains(key)?;
@@ -45,7 +44,7 @@ pub trait Filter: Sized {
     /// How often a key was added, at most.
     fn count(&mut self, key: &[u8]) -> Result<u64, Error>;
 
-    /// Takes back one addition of a key; whether it seemed to be there.
+    /// Takes back one addition of a key; returns whether the key seemed present.
     fn remove(&mut self, key: &[u8]) -> Result<bool, Error>;
 
     fn duplicate(&self) -> Result<Self, Error>;
@@ -56,38 +55,34 @@ pub trait Filter: Sized {
     /// The first chunk of SCANDUMP.
     fn dump_header(&self) -> Vec<u8>;
 
-    /// What follows, from a byte on: at most `most` bytes, none at the end.
+    /// The bytes that follow, from a position on: at most `most`, none at the end.
     fn dump(&self, at: u64, most: usize) -> Vec<u8>;
 
     /// How many bytes follow a first chunk.
     fn expected(header: &[u8]) -> Result<u64, Error>;
 
-    /// The filter of a first chunk that counts no keys: nothing need follow. None
-    /// if it counts some.
+    /// The filter, if the first chunk counts no keys, so that nothing need follow. `None` if it counts some.
     fn empty(header: &[u8]) -> Result<Option<Self>, Error>;
 
-    /// A filter's first chunk and all that follows. Never panics, whatever the
-    /// bytes.
+    /// Decodes a filter's first chunk and everything that follows. Never panics, whatever the bytes.
     fn decode(header: &[u8], bytes: &[u8]) -> Result<Self, Error>;
 
-    /// The answer of a filter that is none yet.
+    /// An error if the filter is still being loaded.
     fn check(&self) -> Result<(), Error> {
         self.as_loading()
             .map_or(Ok(()), |loading| Err(loading.refusal()))
     }
 
-    /// The filter that has arrived.
+    /// The filter, once fully loaded.
     fn arrived(loading: &Loading) -> Result<Self, Error> {
         Self::decode(loading.header(), loading.received())
     }
 }
 
-/// Larger files are dumped without a checksum: all of it would be read for the
-/// first chunk.
+/// Larger files are dumped without a checksum: computing it for the first chunk would read the whole filter.
 pub(crate) const SEALED_TO: u64 = 16 << 20;
 
-/// Bytes from `at` on, of one part: as RedisBloom's chunks, they never cross
-/// from one part to the next.
+/// Bytes from `at` on, of one part: like RedisBloom's chunks, they never cross from one part to the next.
 pub(crate) fn piece(parts: &[&[u8]], at: u64, most: usize) -> Vec<u8> {
     let mut at = at;
     for part in parts {
@@ -102,7 +97,7 @@ pub(crate) fn piece(parts: &[&[u8]], at: u64, most: usize) -> Vec<u8> {
     Vec::new()
 }
 
-/// The parts that a header tells the lengths of.
+/// The parts, from the lengths in a header.
 pub(crate) fn parts(
     lengths: impl IntoIterator<Item = u64>,
     mut bytes: &[u8],

@@ -1,8 +1,7 @@
 //! BF.* and CF.* for Redis and Valkey.
 //!
-//! The filters are plain objects that know no server: [`bloom`] and [`cuckoo`],
-//! each in Tamis's layout, in RedisBloom's, or on the way in ([`loading`]).
-//! `server` puts them behind commands.
+//! The filters are plain objects that don't know the server: [`bloom`] and [`cuckoo`], each in Tamis's layout, in
+//! RedisBloom's, or being loaded ([`loading`]). `server` puts them behind commands.
 
 pub mod bloom;
 pub mod cuckoo;

@@ -1,10 +1,9 @@
-//! A filter that arrives in chunks. Until the last has come it is no filter: it
-//! answers nothing, and takes no more memory than what has come.
+//! A filter that arrives in chunks. Until the last one it answers nothing, and takes no more memory than the chunks
+//! received.
 
 use crate::error::Error;
 
-/// What has come so far. Each chunk names the place where it ends, as SCANDUMP
-/// gave it: 1 and all bytes so far.
+/// The chunks so far. Each chunk names its end position, as SCANDUMP gave it: 1 plus all bytes so far.
 #[derive(Clone, Debug)]
 pub struct Loading {
     header: Vec<u8>,
@@ -13,7 +12,7 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// With a header, behind which so many bytes will come.
+    /// Starts with a header, which this many bytes will follow.
     pub fn new(header: &[u8], expected: u64) -> Self {
         Self {
             header: header.to_vec(),
@@ -42,13 +41,13 @@ impl Loading {
         self.header.capacity() + self.received.capacity()
     }
 
-    /// Takes the next chunk, or the last once more.
+    /// Takes the next chunk, or a repeat of the last one.
     pub fn push(&mut self, end: u64, chunk: &[u8]) -> Result<(), Error> {
         let received = self.received.len() as u64;
         let start = (end.checked_sub(1)).and_then(|end| end.checked_sub(chunk.len() as u64));
         let start = start.ok_or(Error::NO_LINK)?;
         if start < received {
-            // Sent again, because its answer was lost.
+            // Sent again because the answer was lost.
             let place = self.received.get(start as usize..(end - 1) as usize);
             return (place == Some(chunk)).then_some(()).ok_or(Error::NO_LINK);
         }
@@ -64,7 +63,7 @@ impl Loading {
         Ok(())
     }
 
-    /// What commands other than LOADCHUNK answer.
+    /// The error for commands other than LOADCHUNK.
     pub fn refusal(&self) -> Error {
         let (have, of) = (self.received.len(), self.expected);
         Error(format!("ERR the filter is being loaded: {have} of {of} bytes have come").into())

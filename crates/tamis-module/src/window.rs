@@ -1,7 +1,7 @@
-//! Filters that forget, as the commands add to them and ask them.
+//! Filters that forget, as the commands use them.
 //!
-//! What an addition changes is what it is replicated for, and nothing else changes:
-//! so replicas, append-only files and copies stay the same, byte for byte.
+//! Only additions that change a filter are replicated, and nothing else changes it: so replicas, append-only files and
+//! copies stay byte-for-byte identical.
 
 use crate::error::Error;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use tamis::{
     window::{Renewal, Span, WindowOptions},
 };
 
-/// What became of keys that were added.
+/// The result of adding keys.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Added {
     /// Which were not in the window.
     pub new: Vec<bool>,
-    /// Which changed it: were new, or renewed.
+    /// Which changed the window: new or renewed keys.
     pub changed: Vec<bool>,
 }
 
-/// What one generation lasts.
+/// The length of one generation.
 pub fn generation(options: &WindowOptions) -> Duration {
     match options.band() {
         Span::Time(step) => step,
@@ -27,7 +27,7 @@ pub fn generation(options: &WindowOptions) -> Duration {
     }
 }
 
-/// Windows of a number of keys have no place for the server's time.
+/// Refuses windows of a number of keys, which can't use the server's time.
 pub fn check(window: &Window) -> Result<(), Error> {
     match window.options().span() {
         Span::Time(_) => Ok(()),
@@ -37,9 +37,9 @@ pub fn check(window: &Window) -> Result<(), Error> {
     }
 }
 
-/// The moment that a clock stands for. One that is more than a generation behind the
-/// latest addition has jumped back, or is another server's: it stands still there
-/// until it has caught up, so that what is added stays for all of its time.
+/// The time that a clock stands for. A clock more than a generation behind the latest addition has jumped back, or is
+/// another server's. Until it catches up, the time of that addition is used, so that added keys stay for their full
+/// time.
 pub fn moment(window: &Window, clock: Moment) -> Moment {
     match window.latest() {
         Some(latest) if window.is_late(clock) => latest,
@@ -59,25 +59,24 @@ fn hashes(window: &Window, keys: &[&[u8]]) -> Vec<Hash> {
     keys.iter().map(|key| window.hasher().hash(key)).collect()
 }
 
-/// Whether each key is in the window that ends at a moment.
+/// Whether each key is in the window that ends at `at`.
 pub fn contains_many(window: &Window, keys: &[&[u8]], at: Moment, out: &mut [bool]) {
     window.contains_many(&hashes(window, keys), at, out);
 }
 
-/// Adds keys that were seen at a moment. Keys older than the window are told new
-/// and change nothing.
+/// Adds keys seen at `at`. Keys older than the window count as new and change nothing.
 pub fn insert_many(window: &mut Window, keys: &[&[u8]], at: Moment) -> Added {
     let hashes = hashes(window, keys);
     if !window.remembers(at) {
         let (new, changed) = (vec![true; keys.len()], vec![false; keys.len()]);
         return Added { new, changed };
     }
-    // Adding a key that is there would note the moment all the same.
+    // Adding a key that is present would still record the time.
     let mut there = vec![false; keys.len()];
     match window.options().renewed() {
         Renewal::Within => window.contains_many(&hashes, at, &mut there),
         Renewal::Quiet => {
-            // A span later, the moment's own generation is the oldest that counts.
+            // A span later, the generation of this time is the oldest that counts.
             let options = window.options();
             let later = at + generation(&options) * options.generation_count();
             if later < Moment::MAX {

@@ -1,4 +1,4 @@
-//! The words behind a command's key. Every word is read or refused.
+//! Parses the arguments after a command's key. Every word is either understood or refused.
 
 use crate::error::Error;
 use std::time::Duration;
@@ -11,53 +11,53 @@ use tamis::{
 pub const MOST_KEYS: u64 = 1 << 30;
 /// The longest time to live, in seconds: 30,000 years.
 const MOST_SECONDS: u64 = 1_000_000_000_000;
-/// The most that a layer can be larger than the last.
+/// The largest factor between the sizes of consecutive layers.
 pub const MOST_EXPANSION: u64 = 32768;
 
-/// Which bytes a new filter has.
+/// The format of a new filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterLayout {
     /// Tamis's.
     Tamis,
     /// RedisBloom's.
     RedisBloom,
-    /// valkey-bloom's, of Bloom filters alone.
+    /// valkey-bloom's, only for Bloom filters.
     Valkey,
 }
 
-/// What a filter is to be, as far as it was said.
+/// The requested parameters of a filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wish {
     pub rate: Option<f64>,
     pub capacity: Option<u64>,
-    /// 0 is a filter that can't grow.
+    /// With 0, the filter can't grow.
     pub expansion: Option<u32>,
-    /// NONSCALING, which has the last word.
+    /// NONSCALING, which overrides the expansion.
     pub fixed: bool,
     pub bucket_size: Option<u16>,
     pub most_kicks: Option<u16>,
     pub layout: Option<FilterLayout>,
-    /// How keys are hashed: by a secret, or without.
+    /// How keys are hashed: with a secret, or without.
     pub secret: Option<Option<[u8; 16]>>,
-    /// What valkey-bloom hashes with.
+    /// The seed of valkey-bloom's hash.
     pub seed: Option<[u8; 32]>,
-    /// What valkey-bloom multiplies the rate of a layer by for the next.
+    /// valkey-bloom's factor from each layer's rate to the next one's.
     pub tightening: Option<f64>,
-    /// The number of items that the filter must be able to take.
+    /// The number of items that the filter must be able to hold.
     pub scale_to: Option<u64>,
     /// Items can be counted and removed.
     pub counting: bool,
     /// It forgets.
     pub window: Option<WindowOptions>,
-    /// When the items were seen.
+    /// The time at which the items were seen.
     pub at: Option<Moment>,
-    /// After how many seconds the key is gone.
+    /// The time to live of the key, in seconds.
     pub expire: Option<u64>,
     pub no_create: bool,
     pub if_missing: bool,
 }
 
-/// A number as the server reads it: `+5`, `05` and ` 5` are none.
+/// Parses an integer like the server does: refuses `+5`, `05` and ` 5`.
 pub fn integer(word: &[u8], error: &'static str) -> Result<i64, Error> {
     let digits = word.strip_prefix(b"-").unwrap_or(word);
     let text = std::str::from_utf8(word).ok();
@@ -68,7 +68,7 @@ pub fn integer(word: &[u8], error: &'static str) -> Result<i64, Error> {
         .ok_or(Error::new(error))
 }
 
-/// A number as the server reads it: neither NaN nor one that a double can't hold.
+/// Parses a number like the server does: refuses NaN and numbers too large for a double.
 fn real(word: &[u8], error: &'static str) -> Result<f64, Error> {
     let text = std::str::from_utf8(word).ok();
     let number: Option<f64> = text.and_then(|text| text.parse().ok());
@@ -92,7 +92,7 @@ pub fn rate(word: &[u8], bad: &'static str, range: &'static str) -> Result<f64, 
     is_rate.then_some(rate).ok_or(Error::new(range))
 }
 
-/// What RESERVE says of a rate that is out of range.
+/// The error of RESERVE for a rate out of range.
 pub const RATES: &str = "ERR error rate must be in the range (0.000000, 1.000000)";
 
 fn within(
@@ -101,7 +101,7 @@ fn within(
     range: std::ops::RangeInclusive<u64>,
     text: &'static str,
 ) -> Result<u64, Error> {
-    // A negative number is one, though none that will do.
+    // A negative number is a number, but out of range.
     let value = u64::try_from(integer(word, bad)?).map_err(|_| Error::new(text))?;
     range
         .contains(&value)
@@ -136,7 +136,7 @@ pub fn moment(word: &[u8]) -> Result<Moment, Error> {
     integer(word, bad).map(Moment::from_micros)
 }
 
-/// The words about a filter that forgets.
+/// The words about windows.
 #[derive(Default)]
 struct WindowWords {
     span: Option<Duration>,
@@ -145,7 +145,7 @@ struct WindowWords {
 }
 
 impl WindowWords {
-    /// Reads one of WINDOW, GENERATIONS and QUIET.
+    /// Parses one of WINDOW, GENERATIONS and QUIET.
     fn take(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
         let bad = match word {
             "QUIET" => {
@@ -165,7 +165,7 @@ impl WindowWords {
         Ok(())
     }
 
-    /// What they say together, beside the other words.
+    /// The resulting options, checked against the other words.
     fn options(self, wish: &Wish) -> Result<Option<WindowOptions>, Error> {
         let refuse = |text| Err(Error::new(text));
         let Some(span) = self.span else {
@@ -196,7 +196,7 @@ impl WindowWords {
     }
 }
 
-/// Reads words one after the other; each may come once.
+/// Reads words in order; each may occur once.
 struct Words<'w, 'a> {
     command: &'static str,
     rest: &'w [&'a [u8]],
@@ -222,7 +222,7 @@ impl<'w, 'a> Words<'w, 'a> {
             .iter()
             .find(|known| word.eq_ignore_ascii_case(known.as_bytes()));
         let unknown = || {
-            // RedisBloom's RESERVE ignores what it doesn't know, its INSERT says this.
+            // RedisBloom's RESERVE ignores unknown words; its INSERT replies with this.
             if self.command.contains("insert") {
                 return Error::new("Unknown argument received");
             }
@@ -238,7 +238,7 @@ impl<'w, 'a> Words<'w, 'a> {
         Ok(Some(known))
     }
 
-    /// The value of a word; a missing one is a missing argument.
+    /// The value of a word; reports a missing one as a missing argument.
     fn value(&mut self) -> Result<&'a [u8], Error> {
         let missing = || arity(self.command);
         let (value, rest) = self.rest.split_first().ok_or_else(missing)?;
@@ -248,9 +248,8 @@ impl<'w, 'a> Words<'w, 'a> {
 }
 
 impl Wish {
-    /// Words with a value that both RESERVE commands know: the time to live, and
-    /// what a server sends to its replicas with what it made, so that they make
-    /// the same whatever their own options say.
+    /// Words with a value that both RESERVE commands accept: the time to live, and those that a server sends to its
+    /// replicas so that they create the same filter, whatever their own options.
     fn made(&mut self, word: &str, words: &mut Words<'_, '_>) -> Result<(), Error> {
         let value = words.value()?;
         match word {
@@ -276,7 +275,7 @@ impl Wish {
         Ok(())
     }
 
-    /// The words of BF.RESERVE behind the key.
+    /// Parses the words of BF.RESERVE after the key.
     pub fn bloom_reserve(words: &[&[u8]]) -> Result<Self, Error> {
         let [rate_word, capacity, rest @ ..] = words else {
             return Err(arity("bf.reserve"));
@@ -331,7 +330,7 @@ impl Wish {
         Ok(wish)
     }
 
-    /// The words of BF.INSERT behind the key, and where the items begin.
+    /// Parses the words of BF.INSERT after the key; also returns where the items begin.
     pub fn bloom_insert(all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
         let mut window = WindowWords::default();
@@ -353,8 +352,7 @@ impl Wish {
         ];
         loop {
             match words.next(&known)? {
-                // Here RedisBloom has one text for what is out of range and for what
-                // isn't a number.
+                // Here RedisBloom has the same text for numbers out of range and for words that aren't numbers.
                 Some("CAPACITY") => {
                     let bad = "Bad capacity";
                     wish.capacity = Some(within(words.value()?, bad, 1..=MOST_KEYS, bad)?);
@@ -388,7 +386,7 @@ impl Wish {
                 Some(word @ ("WINDOW" | "GENERATIONS" | "QUIET")) => {
                     window.take(word, &mut words)?;
                 }
-                // valkey-bloom's replicas are told of a filter without items.
+                // valkey-bloom announces a filter to its replicas without items.
                 Some(_) if !words.rest.is_empty() || wish.seed.is_some() => break,
                 None if wish.seed.is_some() => break,
                 Some(_) | None => return Err(arity("bf.insert")),
@@ -403,12 +401,12 @@ impl Wish {
         Ok((wish, all.len() - words.rest.len()))
     }
 
-    /// The words of CF.RESERVE behind the key.
+    /// Parses the words of CF.RESERVE after the key.
     pub fn cuckoo_reserve(words: &[&[u8]]) -> Result<Self, Error> {
         let [capacity, rest @ ..] = words else {
             return Err(arity("cf.reserve"));
         };
-        // Its range depends on what follows.
+        // Its range depends on later words.
         integer(capacity, "Bad capacity")?;
         let mut wish = Self::default();
         let mut words = Words::new("cf.reserve", rest);
@@ -459,8 +457,7 @@ impl Wish {
         Ok(wish)
     }
 
-    /// The words of CF.INSERT and CF.INSERTNX behind the key, and where the
-    /// items begin.
+    /// Parses the words of CF.INSERT and CF.INSERTNX after the key; also returns where the items begin.
     pub fn cuckoo_insert(command: &'static str, all: &[&[u8]]) -> Result<(Self, usize), Error> {
         let mut wish = Self::default();
         let mut words = Words::new(command, all);

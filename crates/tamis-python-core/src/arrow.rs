@@ -1,9 +1,7 @@
-//! Columns of other libraries, through the Arrow C data interface: read in
-//! place, whoever made them.
+//! Columns of other libraries through the Arrow C data interface, read in place.
 //!
-//! The interface does not say how long buffers are, so a producer is trusted in
-//! that: a buffer is as long as the lengths and offsets of its array make it.
-//! Everything else is checked.
+//! The interface doesn't include the lengths of buffers, so we trust the producer that each buffer is as long as the
+//! array's lengths and offsets imply. Everything else is checked.
 
 use crate::column::{Bits, Dictionary, KeyColumn, Values, native_i32, native_i64};
 use crate::fixed::{Encoding, Fixed};
@@ -13,7 +11,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Deref;
 
-/// A structure of the specification, field by field: what a column is.
+/// The specification's structure, field by field: the type of a column.
 #[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
 pub struct ArrowSchema {
@@ -28,7 +26,7 @@ pub struct ArrowSchema {
     pub private_data: *mut c_void,
 }
 
-/// A structure of the specification, field by field: a column's rows.
+/// The specification's structure, field by field: the rows of a column.
 #[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
 pub struct ArrowArray {
@@ -44,7 +42,7 @@ pub struct ArrowArray {
     pub private_data: *mut c_void,
 }
 
-/// A structure of the specification, field by field: arrays one after the other.
+/// The specification's structure, field by field: a sequence of arrays.
 #[expect(missing_docs, reason = "the specification documents them")]
 #[repr(C)]
 pub struct ArrowArrayStream {
@@ -55,21 +53,20 @@ pub struct ArrowArrayStream {
     pub private_data: *mut c_void,
 }
 
-/// One of the structures, which is ours to release.
+/// An owned structure, which we have to release.
 #[repr(transparent)] // a capsule may carry it as the structure
 pub struct Owned<T: Release>(T);
 
 impl<T: Release> Owned<T> {
-    /// An empty one, for a producer to fill.
+    /// An empty structure, for a producer to fill.
     pub fn released() -> Self {
         Self(T::released())
     }
 
-    /// Takes the structure over.
+    /// Takes ownership of the structure.
     ///
     /// # Safety
-    /// - It is released, or a producer has filled it as the specification
-    ///   demands.
+    /// - It is released, or a producer has filled it as the specification demands.
     /// - Nobody else releases it, or uses what it points to after that.
     pub const unsafe fn new(structure: T) -> Self {
         Self(structure)
@@ -89,17 +86,16 @@ impl<T: Release> Deref for Owned<T> {
     }
 }
 
-/// The three structures: a producer fills them, and its function releases them.
+/// The three structures: a producer fills them and provides the release function.
 pub trait Release {
-    /// As the specification marks one that somebody else owns now.
+    /// A structure marked as owned by somebody else, as the specification says.
     fn released() -> Self;
-    /// Whether somebody else owns it, or nobody any more.
+    /// Whether it was moved or released.
     fn is_released(&self) -> bool;
     /// Releases it, unless it is released.
     ///
     /// # Safety
-    /// Unless it is released, a producer has filled it, and nobody uses it any
-    /// more, nor what it points to.
+    /// Unless it is released, a producer has filled it, and neither it nor what it points to is used any more.
     unsafe fn release(&mut self);
 }
 
@@ -130,12 +126,12 @@ release!(ArrowArrayStream);
 
 impl<T: Release> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: the promise to `new`, or a producer has filled it.
+        // SAFETY: promised to `new`, or filled by a producer.
         unsafe { self.0.release() };
     }
 }
 
-// SAFETY: the specification lets any thread read and release them.
+// SAFETY: the specification allows any thread to read and release them.
 unsafe impl<T: Release> Send for Owned<T> {}
 // SAFETY: shared ones are only read.
 unsafe impl<T: Release> Sync for Owned<T> {}
@@ -143,13 +139,11 @@ unsafe impl<T: Release> Sync for Owned<T> {}
 /// The array as a column of keys.
 ///
 /// # Safety
-/// Each of the two is released, or was made by a producer that follows the
-/// specification in these points:
-/// - pointers are null, or point to what the specification says; formats end
-///   with a zero byte;
-/// - buffers are as long as format, length and offset demand; the last one of
-///   views has the true lengths of those before it;
-/// - all of this is there, and nobody changes it, for as long as `'a`.
+/// Each of the two is released, or was made by a producer that follows the specification in these points:
+/// - pointers are null, or point to what the specification says; formats end with a zero byte;
+/// - buffers are as long as format, length and offset demand; the last buffer of views has the true lengths of those
+///   before it;
+/// - all of this exists, and nobody changes it, during `'a`.
 pub unsafe fn column<'a>(
     schema: &ArrowSchema,
     array: &'a ArrowArray,
@@ -173,7 +167,7 @@ pub unsafe fn column<'a>(
                 } = plain_column(schema, array)?;
                 let integer = |encoding| matches!(encoding, Encoding::Integer { .. });
                 let values = match (indices, &values.values) {
-                    // Of these there may be any number.
+                    // A column of nulls may have any number of rows.
                     (_, Values::Nulls) => Values::Nulls,
                     (Values::Fixed(indices), _) if integer(indices.encoding()) => {
                         let hashes = Vec::new();
@@ -191,7 +185,7 @@ pub unsafe fn column<'a>(
 /// An array without its dictionary.
 ///
 /// # Safety
-/// That of [`column`].
+/// As for [`column`].
 unsafe fn plain_column<'a>(
     schema: &ArrowSchema,
     array: &'a ArrowArray,
@@ -199,7 +193,7 @@ unsafe fn plain_column<'a>(
     if schema.format.is_null() {
         return Err(NoKeys::damaged("without a format"));
     }
-    // SAFETY: the format is a text that lives as long as the schema.
+    // SAFETY: the format is a string that lives as long as the schema.
     let format = unsafe { CStr::from_ptr(schema.format) };
     let format = format.to_str().unwrap_or("?");
     let buffers = Buffers::of(array)?;
@@ -211,8 +205,7 @@ unsafe fn plain_column<'a>(
             valid: None,
         });
     }
-    // SAFETY: the buffers are those that the format prescribes, of the lengths
-    // that it prescribes.
+    // SAFETY: the buffers are those that the format prescribes, with the prescribed lengths.
     unsafe {
         let fixed = |width: usize, encoding| {
             let rows = buffers.rows(1, width)?;
@@ -246,7 +239,7 @@ unsafe fn plain_column<'a>(
             }
             "vu" | "vz" => {
                 let views = buffers.rows(1, 16)?.as_chunks().0;
-                // Behind the views come the data, and the lengths of these.
+                // After the views come the data buffers, and then their lengths.
                 let last = buffers.count.saturating_sub(1);
                 let data = 2..last.max(2);
                 let lengths = buffers.data(last, 8 * data.len() as i64)?.as_chunks().0;
@@ -259,7 +252,7 @@ unsafe fn plain_column<'a>(
                 (Some((width, what)), _) => fixed(width, Encoding::Temporal(what))?,
                 (None, Some((width, scale))) => fixed(width, Encoding::Decimal { scale })?,
                 (None, None) => match format.strip_prefix("w:").map(str::parse) {
-                    // Without bytes there may be any number of rows.
+                    // With a width of 0 there could be any number of rows.
                     Some(Ok(width @ 1..)) => fixed(width, Encoding::Bytes)?,
                     _ => return Err(unknown(format)),
                 },
@@ -273,7 +266,7 @@ unsafe fn plain_column<'a>(
     }
 }
 
-/// Dates and times: the width of the numbers, and what they stand for.
+/// Dates and times: the width of the numbers, and their meaning.
 fn temporal(format: &str) -> Option<(usize, Temporal)> {
     let digits = |unit: &u8| match unit {
         b's' => Some(0),
@@ -303,7 +296,7 @@ fn temporal(format: &str) -> Option<(usize, Temporal)> {
 /// width and scale.
 fn decimal(format: &str) -> Option<(usize, i32)> {
     let mut numbers = format.strip_prefix("d:")?.split(',').skip(1);
-    // More digits than any number has would be written out.
+    // A larger scale would write more digits than any number has.
     let scale = numbers.next()?.parse().ok()?;
     let width = match numbers.next() {
         None | Some("128") => 16,
@@ -315,16 +308,16 @@ fn decimal(format: &str) -> Option<(usize, i32)> {
     (-1000..=1000).contains(&scale).then_some((width, scale))
 }
 
-/// The name of the extension that a column's type has, if it has one.
+/// The name of a column's extension type, if it has one.
 ///
 /// # Safety
-/// The metadata are as the specification has them.
+/// The metadata have the specification's format.
 unsafe fn extension(schema: &ArrowSchema) -> Option<&[u8]> {
     let mut at = schema.metadata.cast::<u8>();
     if at.is_null() {
         return None;
     }
-    // SAFETY: a number of pairs, and for each of both its length and its bytes.
+    // SAFETY: the number of pairs, then for each key and value its length and its bytes.
     unsafe {
         let length = |at: &mut *const u8| {
             let length = native_i32(at.cast::<[u8; 4]>().read_unaligned());
@@ -346,7 +339,7 @@ unsafe fn extension(schema: &ArrowSchema) -> Option<&[u8]> {
     None
 }
 
-/// The buffers of an array, and which part of them is its rows.
+/// The buffers of an array, and the range of its rows.
 struct Buffers<'a> {
     array: &'a ArrowArray,
     count: usize,
@@ -364,7 +357,7 @@ impl<'a> Buffers<'a> {
         );
         match numbers {
             (Some(count), Some(offset), Some(len))
-                // Ends that are multiplied by widths below.
+                // These ends are multiplied by widths below.
                 if offset.checked_add(len).is_some_and(|end| end < 1 << 56)
                     && (count == 0 || !array.buffers.is_null()) =>
             {
@@ -382,17 +375,17 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// The first bytes of a buffer, which may be absent where there are none.
+    /// The first bytes of a buffer, which may be missing if it is empty.
     ///
     /// # Safety
-    /// The buffer, if there is one, has this many.
+    /// The buffer, if present, has this many bytes.
     unsafe fn data(&self, index: usize, len: i64) -> Result<&'a [u8], NoKeys> {
         let len = usize::try_from(len)
             .ok()
             .filter(|len| isize::try_from(*len).is_ok());
         match (len, self.pointer(index)) {
             (Some(0), _) => Ok(&[]),
-            // SAFETY: the caller's promise; the array keeps it alive for 'a.
+            // SAFETY: the caller's promise; the array keeps the buffer alive for `'a`.
             (Some(len), Some(first)) => Ok(unsafe { std::slice::from_raw_parts(first, len) }),
             _ => Err(NoKeys::damaged(format_args!(
                 "whose buffer {index} is missing, or has a length that none has"
@@ -400,10 +393,10 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// The rows of a buffer that has `width` bytes for each.
+    /// The rows of a buffer with `width` bytes per row.
     ///
     /// # Safety
-    /// That of [`data`](Self::data).
+    /// As for [`data`](Self::data).
     unsafe fn rows(&self, index: usize, width: usize) -> Result<&'a [u8], NoKeys> {
         let end = (self.offset + self.len).checked_mul(width);
         let end = end.and_then(|end| i64::try_from(end).ok()).unwrap_or(-1);
@@ -415,10 +408,10 @@ impl<'a> Buffers<'a> {
         Ok(&bytes[self.offset * width..])
     }
 
-    /// Where rows begin, and behind them where the last one ends.
+    /// The start of each row, and the end of the last.
     ///
     /// # Safety
-    /// That of [`data`](Self::data).
+    /// As for [`data`](Self::data).
     unsafe fn offsets<const N: usize>(&self) -> Result<&'a [[u8; N]], NoKeys> {
         if self.len == 0 {
             return Ok(&[]);
@@ -429,10 +422,10 @@ impl<'a> Buffers<'a> {
         Ok(bytes[self.offset * N..].as_chunks().0)
     }
 
-    /// The bits of a buffer that has one for each row, of those before, too.
+    /// The bits of a buffer with one bit per row, including rows before the offset.
     ///
     /// # Safety
-    /// That of [`data`](Self::data).
+    /// As for [`data`](Self::data).
     unsafe fn bits(&self, index: usize) -> Result<&'a [u8], NoKeys> {
         if self.len == 0 {
             return Ok(&[]);
@@ -445,7 +438,7 @@ impl<'a> Buffers<'a> {
     /// Which rows are valid; `None` if all are.
     ///
     /// # Safety
-    /// That of [`data`](Self::data).
+    /// As for [`data`](Self::data).
     unsafe fn validity(&self) -> Result<Option<Bits<'a>>, NoKeys> {
         if self.pointer(0).is_none() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Keys that lie in memory as a column, readable without the GIL.
+//! Columns of keys in memory, readable without the GIL.
 
 use crate::fixed::{Encoding, Fixed};
 use crate::float;
@@ -9,41 +9,39 @@ use std::ops::Range;
 use tamis::internals::raw::prefetch;
 use tamis::{Hash, Hasher, KeyRule};
 
-/// A column of keys, in memory of its owner.
+/// A column of keys, in memory that somebody else owns.
 pub struct KeyColumn<'a> {
-    /// How many rows.
+    /// The number of rows.
     pub len: usize,
     /// The keys of the rows.
     pub values: Values<'a>,
-    /// Which rows have a key, if some have none.
+    /// Which rows have a key, if not all do.
     pub valid: Option<Bits<'a>>,
 }
 
-/// How the keys of a column lie in memory.
+/// The memory layout of a column's keys.
 pub enum Values<'a> {
     /// No row has a key.
     Nulls,
-    /// Row `i` is the bytes from offset `i` to offset `i + 1`; the offsets are
-    /// the machine's numbers, at any address.
+    /// Row `i` is the bytes from offset `i` to offset `i + 1`. Offsets are native-endian and may be unaligned.
     Offsets32(&'a [[u8; 4]], &'a [u8]),
-    /// The same with wide offsets.
+    /// The same with 64-bit offsets.
     Offsets64(&'a [[u8; 8]], &'a [u8]),
-    /// Arrow's views: a length, then the bytes themselves or where they are.
+    /// Arrow's views: a length, then the bytes themselves or their position.
     Views(&'a [[u8; 16]], Vec<&'a [u8]>),
     /// Values of one size.
     Fixed(Fixed<'a>),
-    /// Truth values, a bit each.
+    /// Booleans, one bit each.
     Bools(Bits<'a>),
-    /// Row `i` is the value number `index(i)` of a column.
+    /// Row `i` is value number `index(i)` of another column.
     Dictionary(Fixed<'a>, Box<Dictionary<'a>>),
-    /// Texts at addresses of their own.
+    /// Texts at separate addresses.
     Texts(Vec<&'a [u8]>),
     /// Row `i` is the tuple of the columns' values.
     Tuple(Vec<KeyColumn<'a>>),
-    /// Columns one after the other, and the row behind the last one of each.
+    /// A sequence of columns, with the row number at which each ends.
     Parts(Vec<usize>, Vec<KeyColumn<'a>>),
-    /// Keys to which the filter's rule was applied already: row `i` ends at the
-    /// end number `i`, where the next one begins.
+    /// Keys to which the filter's rule was already applied: row `i` ends at end number `i`, where the next one begins.
     Encoded(Vec<usize>, Vec<u8>),
 }
 
@@ -51,12 +49,11 @@ pub enum Values<'a> {
 pub struct Dictionary<'a> {
     /// The values.
     pub values: KeyColumn<'a>,
-    /// The hash of each value that is a key; empty until they are
-    /// [made](KeyColumn::hash_dictionary).
+    /// The hash of each value that is a key; empty until [computed](KeyColumn::hash_dictionary).
     pub hashes: Vec<Option<Hash>>,
 }
 
-/// Memory that keys are written to, one after the other.
+/// Memory for encoding keys, one at a time.
 #[derive(Default)]
 pub struct Buffer {
     key: Vec<u8>,
@@ -64,20 +61,19 @@ pub struct Buffer {
     parts: Option<Box<Buffer>>,
 }
 
-/// A missing value among those of a tuple; no text has these bytes, nor an
-/// integer.
+/// A missing value in a tuple. Neither a text nor an integer has these bytes.
 pub const NONE: [u8; 2] = [0xff, b'n'];
 
 /// Bits in Arrow's order.
 pub struct Bits<'a> {
-    /// Eight bits each, the lowest first.
+    /// Eight bits each, lowest first.
     pub bytes: Cow<'a, [u8]>,
-    /// Where the first row is.
+    /// The position of the first row.
     pub offset: usize,
 }
 
 impl Bits<'_> {
-    /// Those of rows that are not masked.
+    /// The bits of rows that aren't masked.
     pub fn unmasked(masked: &[bool]) -> Self {
         let bytes = masked.chunks(8).map(|eight| {
             let bits = eight.iter().enumerate();
@@ -96,7 +92,7 @@ impl Bits<'_> {
 }
 
 impl<'a> KeyColumn<'a> {
-    /// Columns one after the other, as one.
+    /// Joins columns into one.
     pub fn joined(mut parts: Vec<Self>) -> Self {
         if parts.len() == 1 {
             return parts.remove(0);
@@ -113,9 +109,8 @@ impl<'a> KeyColumn<'a> {
         }
     }
 
-    /// Hashes the keys of some rows. If not all of them are keys, `rows` has
-    /// those that are, counted from the first. After an error `hashes` has those
-    /// before it.
+    /// Hashes the keys of some rows. If not all are keys, `rows` lists those that are, counted from the first. After an
+    /// error, `hashes` has those before it.
     pub fn hash(
         &self,
         hasher: &Hasher,
@@ -161,7 +156,7 @@ impl<'a> KeyColumn<'a> {
         self.values.hash_rows(hasher, rows, hashes)
     }
 
-    /// Refuses rows of another number of values than the filter's keys have: it would deny all it holds.
+    /// Refuses rows with a different number of values than the filter's keys: the filter would deny every key.
     fn check_values(&self, rule: &KeyRule) -> Result<(), NoKeys> {
         match (rule.values(), self.values.in_a_row()) {
             (wanted @ 2.., Some(values)) if values != wanted => Err(NoKeys::of_type(format!(
@@ -171,7 +166,7 @@ impl<'a> KeyColumn<'a> {
         }
     }
 
-    /// Hashes rows one by one, since some of them may be no keys.
+    /// Hashes rows one by one, since some may have no key.
     fn hash_each(
         &self,
         range: Range<usize>,
@@ -189,7 +184,7 @@ impl<'a> KeyColumn<'a> {
         Ok(())
     }
 
-    /// Hashes the values of a dictionary, before rows refer to them.
+    /// Hashes the values of a dictionary before rows refer to them.
     pub fn hash_dictionary(&mut self, hasher: &Hasher) -> Result<(), NoKeys> {
         let Values::Dictionary(_, dictionary) = &mut self.values else {
             return Ok(());
@@ -213,7 +208,7 @@ impl<'a> KeyColumn<'a> {
         self.valid.as_ref().is_none_or(|valid| valid.get(row))
     }
 
-    /// The key of a row; none for a null.
+    /// The key of a row; `None` for a null.
     #[inline]
     pub fn key<'s>(
         &'s self,
@@ -271,7 +266,7 @@ impl<'a> KeyColumn<'a> {
 }
 
 impl Values<'_> {
-    /// How many values a row has, if that is known here.
+    /// The number of values per row, if known here.
     fn in_a_row(&self) -> Option<usize> {
         match self {
             Self::Nulls | Self::Encoded(..) => None,
@@ -282,8 +277,7 @@ impl Values<'_> {
         }
     }
 
-    /// Whether all rows but the nulls have a key, which lies there as it is
-    /// hashed, or nearly.
+    /// Whether all rows except nulls have a key that is in memory as hashed, or nearly so.
     fn is_plain(&self) -> bool {
         match self {
             Self::Offsets32(..) | Self::Offsets64(..) | Self::Views(..) | Self::Texts(_) => true,
@@ -318,7 +312,7 @@ impl Values<'_> {
 }
 
 impl Dictionary<'_> {
-    /// Which value a row refers to.
+    /// The number of the value that a row refers to.
     fn index(&self, indices: &Fixed<'_>, row: usize) -> Result<usize, NoKeys> {
         let index = indices.integer(row);
         match usize::try_from(index) {
@@ -331,7 +325,7 @@ impl Dictionary<'_> {
     }
 }
 
-/// Hashes the bytes that `find` finds for each row, up to the first without any.
+/// Hashes the bytes that `find` returns for each row, up to the first `None`.
 #[inline]
 fn hash_found<'a>(
     hasher: &Hasher,
@@ -356,9 +350,9 @@ fn outside(row: usize) -> NoKeys {
     NoKeys::damaged(format_args!("whose row {row} lies outside its buffers"))
 }
 
-/// An offset of Arrow's: the machine's number, at any address.
+/// An offset of Arrow's: native-endian, unaligned.
 trait Offset: Copy {
-    /// A negative one is beyond every end.
+    /// A negative offset is larger than any length.
     fn offset(self) -> usize;
 }
 
@@ -376,13 +370,13 @@ impl Offset for [u8; 8] {
     }
 }
 
-/// From where to where a row reaches.
+/// The range of a row.
 #[inline]
 fn between(offsets: &[impl Offset], row: usize) -> Range<usize> {
     offsets[row].offset()..offsets[row + 1].offset()
 }
 
-/// The machine's number in these bytes.
+/// A native-endian number.
 #[inline]
 pub const fn native_i32(bytes: [u8; 4]) -> i32 {
     if cfg!(target_endian = "big") {
@@ -392,7 +386,7 @@ pub const fn native_i32(bytes: [u8; 4]) -> i32 {
     }
 }
 
-/// The machine's number in these bytes.
+/// A native-endian number.
 #[inline]
 pub const fn native_i64(bytes: [u8; 8]) -> i64 {
     if cfg!(target_endian = "big") {
@@ -402,12 +396,12 @@ pub const fn native_i64(bytes: [u8; 8]) -> i64 {
     }
 }
 
-/// The bytes of a key, after asking the memory for those of later ones: the
-/// processor does it by itself, too, but not beyond the next page.
+/// The bytes of a key, after prefetching those of later keys: the processor does so by itself, but not beyond the next
+/// page.
 #[inline]
 fn sliced(data: &[u8], place: Range<usize>) -> Option<&[u8]> {
     const AHEAD: usize = 2048;
-    // A line for each line of the key: the next keys are as long, mostly.
+    // One cache line for each line of the key, since the next keys are mostly as long.
     let ahead = data.as_ptr().wrapping_add(place.start.wrapping_add(AHEAD));
     prefetch(ahead);
     if place.end.wrapping_sub(place.start) > 96 {
@@ -416,8 +410,7 @@ fn sliced(data: &[u8], place: Range<usize>) -> Option<&[u8]> {
     data.get(place)
 }
 
-/// The bytes of a view: up to 12 are in the view itself. `None` if they would be
-/// outside the buffers.
+/// The bytes of a view: up to 12 are in the view itself. `None` if they are outside the buffers.
 #[inline]
 fn viewed<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> Option<&'a [u8]> {
     let field = |at: usize| {

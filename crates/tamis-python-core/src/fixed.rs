@@ -1,4 +1,4 @@
-//! Columns of values of one size, at equal distances.
+//! Columns of equally sized values at equal distances.
 
 use crate::float::{self, Float};
 use crate::keys::{Key, NoKeys};
@@ -6,7 +6,7 @@ use crate::text::{self, Temporal};
 use std::marker::PhantomData;
 use tamis::{Hash, Hasher};
 
-/// Values of one size, at equal distances.
+/// Equally sized values at equal distances.
 #[derive(Clone, Copy)]
 pub struct Fixed<'a> {
     first: *const u8,
@@ -19,21 +19,21 @@ pub struct Fixed<'a> {
     owner: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: only read from, like the slice that it stands for.
+// SAFETY: only read, like a slice.
 unsafe impl Send for Fixed<'_> {}
-// SAFETY: a shared one is only read from, too.
+// SAFETY: a shared one is also only read.
 unsafe impl Sync for Fixed<'_> {}
 
-/// What the bytes of a fixed-size value are.
+/// The meaning of a fixed-size value's bytes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Encoding {
-    /// The key.
+    /// The key itself.
     Bytes,
-    /// The key, filled up with zeros (numpy's `S`).
+    /// The key, padded with zeros (numpy's `S`).
     Padded,
-    /// Code points of 4 bytes, filled up with zeros (numpy's `U`).
+    /// 4-byte code points, padded with zeros (numpy's `U`).
     Ucs4,
-    /// An integer, whose key are its 8 little-endian bytes.
+    /// An integer, whose key is its 8 little-endian bytes.
     Integer {
         /// Whether it may be negative.
         signed: bool,
@@ -42,39 +42,36 @@ pub enum Encoding {
     Float,
     /// A byte that is 0 for false.
     Bool,
-    /// An integer that stands for a date or a time; the smallest one of 8 bytes
-    /// for none.
+    /// An integer that stands for a date or a time; the smallest 8-byte integer means none.
     Temporal(Temporal),
-    /// The digits of a decimal number.
+    /// A decimal number's digits.
     Decimal {
-        /// How many of them are behind the point.
+        /// The number of digits after the point.
         scale: i32,
     },
-    /// 16 bytes.
+    /// A UUID: 16 bytes.
     Uuid,
 }
 
 impl<'a> Fixed<'a> {
-    /// Values side by side, with numbers of the machine's byte order: Arrow's.
+    /// Adjacent values with native-endian numbers, like Arrow's.
     ///
     /// # Panics
     /// If `width` is 0.
     pub fn of_slice(bytes: &'a [u8], width: usize, encoding: Encoding) -> Self {
         let (first, rows) = (bytes.as_ptr(), bytes.len() / width);
         let swapped = cfg!(target_endian = "big");
-        // SAFETY: the rows are those that the slice has room for, and it is
-        // borrowed for 'a.
+        // SAFETY: the slice has room for this many rows, and is borrowed for `'a`.
         unsafe { Self::new(first, width as isize, rows, width, swapped, encoding) }
     }
 
-    /// Values at any distance of each other; `swapped` if numbers are big-endian.
+    /// Values at any distance from each other; `swapped` if numbers are big-endian.
     ///
     /// # Safety
     /// For every row below `rows`:
-    /// - `row * stride` does not overflow, and `first` offset by it is within one
-    ///   allocation, together with `width` bytes from there on;
-    /// - these bytes are initialised, and nobody changes or frees them during
-    ///   `'a`.
+    /// - `row * stride` does not overflow, and `first` offset by it is within one allocation, together with the `width`
+    ///   bytes from there on;
+    /// - these bytes are initialised, and nobody changes or frees them during `'a`.
     pub unsafe fn new(
         first: *const u8,
         stride: isize,
@@ -94,7 +91,7 @@ impl<'a> Fixed<'a> {
         }
     }
 
-    /// What the values are.
+    /// The type of the values.
     pub const fn encoding(&self) -> Encoding {
         self.encoding
     }
@@ -102,14 +99,13 @@ impl<'a> Fixed<'a> {
     #[inline]
     fn bytes(&self, row: usize) -> &'a [u8] {
         assert!(row < self.rows, "the column has no such row");
-        // SAFETY: the promise to `new`, for this row.
+        // SAFETY: promised to `new`, for this row.
         unsafe {
             std::slice::from_raw_parts(self.first.offset(row as isize * self.stride), self.width)
         }
     }
 
-    /// Hashes rows whose values lie there as they are hashed, or nearly; does
-    /// nothing for others.
+    /// Hashes rows whose values are in memory as hashed, or nearly so; does nothing for others.
     pub(crate) fn hash_rows(
         &self,
         hasher: &Hasher,
@@ -136,7 +132,7 @@ impl<'a> Fixed<'a> {
         Ok(())
     }
 
-    /// Whether [`hash_rows`](Self::hash_rows) hashes them: every row has a key.
+    /// Whether [`hash_rows`](Self::hash_rows) can hash these values, all of which are keys.
     pub(crate) const fn is_plain(&self) -> bool {
         matches!(
             self.encoding,
@@ -191,7 +187,7 @@ impl<'a> Fixed<'a> {
         Ok(Some(Key::Text(key)))
     }
 
-    /// The float of a row; NaN stands for none.
+    /// The float of a row; NaN means none.
     #[inline]
     pub(crate) fn float(&self, row: usize) -> f64 {
         let bits = self.bits(row, false);
@@ -203,7 +199,7 @@ impl<'a> Fixed<'a> {
         }
     }
 
-    /// The integer of a row, extended to 64 bits by its sign if it has one.
+    /// The integer of a row, sign-extended to 64 bits if signed.
     #[inline]
     pub(crate) fn integer(&self, row: usize) -> u64 {
         self.bits(row, self.encoding != Encoding::Integer { signed: false })
@@ -222,7 +218,7 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// The bytes of a number as one of 8 bytes.
+/// Extends the bytes of a number to 8 bytes.
 #[inline]
 fn extended<const N: usize>(mut bytes: [u8; N], signed: bool, swapped: bool) -> u64 {
     if swapped {
@@ -234,8 +230,8 @@ fn extended<const N: usize>(mut bytes: [u8; N], signed: bool, swapped: bool) -> 
     u64::from_le_bytes(wide)
 }
 
-/// The lowest byte of each code point, and all their bits together.
-#[inline(always)] // once for each order of bytes, without a branch inside
+/// The lowest byte of each code point; returns the OR of all code points.
+#[inline(always)] // one copy per byte order, without a branch inside
 fn narrow(points: &[[u8; 4]], point: impl Fn([u8; 4]) -> u32, bytes: &mut [u8]) -> u32 {
     let mut all = 0;
     for (byte, code) in bytes.iter_mut().zip(points) {
@@ -246,7 +242,7 @@ fn narrow(points: &[[u8; 4]], point: impl Fn([u8; 4]) -> u32, bytes: &mut [u8]) 
     all
 }
 
-/// Bytes without the zeros that fill them up.
+/// Bytes without the zero padding.
 #[inline]
 fn unpadded(bytes: &[u8]) -> &[u8] {
     let last = bytes.iter().rposition(|b| *b != 0);
@@ -262,7 +258,7 @@ fn utf8_of(points: &[u8], swapped: bool, text: &mut Vec<u8>) -> Result<(), NoKey
         .rposition(|p| *p != [0; 4])
         .map_or(0, |last| last + 1);
     let points = &points[..len];
-    // ASCII, mostly: many at a time.
+    // Mostly ASCII: converted in bulk.
     text.resize(len, 0);
     let all = if swapped {
         narrow(points, u32::from_be_bytes, text)

@@ -2,20 +2,20 @@
 
 use tamis::{Hash, Hasher};
 
-/// What a float that is no integer begins with: a byte that UTF-8 never has, so
-/// that no text is the same key; and with it, it is longer than an integer.
+/// The prefix of a float that isn't an integer: UTF-8 never contains this byte, so no text is the same key; and with
+/// it, the key is longer than an integer's.
 const FLOAT: [u8; 2] = [0xff, b'f'];
 
-/// The bytes of a float.
+/// The key bytes of a float.
 pub enum Float {
-    /// It equals this integer, and is the same key, as `1.0 == 1` in Python.
+    /// Equal to this integer, and therefore the same key, as `1.0 == 1` in Python.
     Integer([u8; 8]),
-    /// Any other.
+    /// Any other float.
     Other([u8; 10]),
 }
 
 impl Float {
-    /// The key of a float; none for NaN.
+    /// The key of a float; `None` for NaN.
     #[inline]
     pub fn of(value: f64) -> Option<Self> {
         const END: f64 = 18_446_744_073_709_551_616.0; // 2**64
@@ -45,13 +45,13 @@ impl Float {
     }
 }
 
-/// The hash of a float of a column; NaN stands for no value there.
+/// The hash of a float in a column, where NaN means no value.
 #[inline]
 pub fn hash(hasher: &Hasher, value: f64) -> Option<Hash> {
     Float::of(value).map(|float| hasher.hash_exact(float.bytes()))
 }
 
-/// A float of 16 bits.
+/// Converts a 16-bit float.
 pub fn of_half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));

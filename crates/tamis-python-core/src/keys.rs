@@ -1,18 +1,18 @@
-//! Keys of columns as bytes, and why something is no key.
+//! Keys of columns as bytes, and errors for objects that aren't keys.
 
 use tamis::{Hash, Hasher};
 
-/// Why something is no key: the class of `tamis.errors`, and the text.
+/// Why something isn't a key: the class in `tamis.errors`, and the text.
 #[derive(Debug)]
 pub struct NoKeys(pub &'static str, pub String);
 
 impl NoKeys {
-    /// Objects or columns of a type that keys don't have.
+    /// For objects or columns of a type that can't be keys.
     pub fn of_type(text: String) -> Self {
         Self("KeyTypeError", text)
     }
 
-    /// A column that contradicts itself.
+    /// For a column that contradicts itself.
     #[cold]
     pub fn damaged(text: impl std::fmt::Display) -> Self {
         Self(
@@ -26,9 +26,9 @@ impl NoKeys {
 
 /// A key, as bytes.
 pub enum Key<'a> {
-    /// Those of text, to which the filter's rule for keys applies.
+    /// The bytes of text, to which the filter's key rule applies.
     Text(&'a [u8]),
-    /// Those of a number or of several values.
+    /// The bytes of a number or of several values.
     Exact(&'a [u8]),
 }
 

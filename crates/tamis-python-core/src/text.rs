@@ -1,29 +1,29 @@
-//! Dates, times, durations, decimals, UUIDs and truth values as keys: their
-//! text, as DuckDB casts them to VARCHAR and as CSV files have them.
+//! Dates, times, durations, decimals, UUIDs and booleans as keys: their text, as DuckDB casts them to VARCHAR and as
+//! CSV files contain them.
 
-/// What an integer of a column stands for.
+/// The meaning of an integer in a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Temporal {
-    /// Days, or several of them, since 1970-01-01.
+    /// A multiple of days since 1970-01-01.
     Days(i64),
-    /// Months, or several of them, since January 1970, whose first day it is.
+    /// A multiple of months since January 1970; stands for the month's first day.
     Months(i64),
-    /// Milliseconds since 1970-01-01, of which the day counts.
+    /// Milliseconds since 1970-01-01, of which only the day counts.
     DayOfMilliseconds,
-    /// Since 1970.
+    /// Time since 1970.
     Timestamp {
         /// The unit.
         ticks: Ticks,
-        /// Whether it is a moment, and not what a clock somewhere shows.
+        /// Whether it is UTC rather than a local time without a zone.
         utc: bool,
     },
-    /// Since midnight.
+    /// Time since midnight.
     Time(Ticks),
     /// A length of time.
     Duration(Ticks),
 }
 
-/// The length of a clock's tick: whole seconds, divided by a power of ten.
+/// The length of a clock tick: whole seconds divided by a power of ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticks {
     /// Whole seconds.
@@ -38,7 +38,7 @@ impl Ticks {
         Self { seconds: 1, digits }
     }
 
-    /// Whole seconds, and what is left of a second in the unit of the digits.
+    /// Whole seconds, and the rest in units of the last digit.
     fn split(self, count: i128) -> (i128, u64) {
         let ticks = count * i128::from(self.seconds);
         let second = 10i128.pow(self.digits);
@@ -49,7 +49,7 @@ impl Ticks {
 const DAY: i128 = 86_400;
 
 impl Temporal {
-    /// Writes the text that stands for the number.
+    /// Writes the text for the number.
     pub fn write(self, count: i64, text: &mut Vec<u8>) {
         let wide = i128::from(count);
         match self {
@@ -74,12 +74,12 @@ impl Temporal {
     }
 }
 
-/// Hours, of which there may be any number, minutes and seconds.
+/// Hours, without limit, minutes and seconds.
 pub fn write_span(ticks: Ticks, count: i128, text: &mut Vec<u8>) {
     let (mut seconds, mut rest) = ticks.split(count);
     if seconds < 0 {
         text.push(b'-');
-        // From the number itself on: -1.5 s is -2 s and half a second.
+        // The magnitude of a negative number: -1.5 s is split into -2 s and half a second.
         seconds = -seconds;
         if rest > 0 {
             seconds -= 1;
@@ -89,7 +89,7 @@ pub fn write_span(ticks: Ticks, count: i128, text: &mut Vec<u8>) {
     write_clock(seconds as u128, rest, ticks.digits, text);
 }
 
-/// `HH:MM:SS`, and the fraction without zeros at its end, if there is one.
+/// `HH:MM:SS`, and the fraction, if any, without trailing zeros.
 fn write_clock(seconds: u128, rest: u64, digits: u32, text: &mut Vec<u8>) {
     write_padded(seconds / 3600, 2, text);
     text.push(b':');
@@ -110,7 +110,7 @@ fn write_date(days: i128, text: &mut Vec<u8>) {
     write_year_month_day(year, month, day, text);
 }
 
-/// There is no year 0: before the year 1 is 1 BC.
+/// There is no year 0: the year before 1 is 1 BC.
 fn write_year_month_day(year: i128, month: u8, day: u8, text: &mut Vec<u8>) {
     let before = year < 1;
     write_padded(if before { 1 - year } else { year } as u128, 4, text);
@@ -123,8 +123,7 @@ fn write_year_month_day(year: i128, month: u8, day: u8, text: &mut Vec<u8>) {
     }
 }
 
-/// A decimal number of so many digits behind the point, from its digits as a
-/// little-endian integer in two's complement.
+/// A decimal number with this many digits after the point; its digits are a little-endian integer in two's complement.
 pub fn write_decimal(bytes: &[u8], scale: i32, text: &mut Vec<u8>) {
     let negative = bytes.last().is_some_and(|byte| *byte >= 128);
     let mut limbs = [if negative { u64::MAX } else { 0 }; 4];
@@ -156,7 +155,7 @@ pub fn write_decimal(bytes: &[u8], scale: i32, text: &mut Vec<u8>) {
     }
 }
 
-/// An integer of four limbs, the lowest first.
+/// An integer of four limbs, lowest first.
 fn write_wide(mut limbs: [u64; 4], text: &mut Vec<u8>) {
     const CHUNK: u128 = 10_000_000_000_000_000_000;
     let mut chunks = Vec::with_capacity(5);
@@ -175,7 +174,7 @@ fn write_wide(mut limbs: [u64; 4], text: &mut Vec<u8>) {
     }
 }
 
-/// As `2d931510-d99f-494a-8c67-87feb05e1594`.
+/// Like `2d931510-d99f-494a-8c67-87feb05e1594`.
 pub fn write_uuid(bytes: &[u8; 16], text: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     for (i, byte) in bytes.iter().enumerate() {
@@ -196,12 +195,12 @@ fn write_two(number: u8, text: &mut Vec<u8>) {
     text.extend_from_slice(&[b'0' + number / 10, b'0' + number % 10]);
 }
 
-/// A number with zeros before it, up to a width.
+/// A number with leading zeros up to a width.
 fn write_padded(number: u128, width: usize, text: &mut Vec<u8>) {
     let mut digits = [b'0'; 39];
     let mut at = digits.len();
     let mut rest = number;
-    // 64 bits are divided faster.
+    // Once it fits, 64-bit division is faster.
     while rest > u128::from(u64::MAX) {
         at -= 1;
         digits[at] = b'0' + (rest % 10) as u8;

@@ -1,38 +1,37 @@
-//! Columns of times: timestamps, dates, and seconds since 1970, as moments.
+//! Columns of times as moments: timestamps, dates, and seconds since 1970.
 
 use crate::column::{KeyColumn, Values};
 use crate::fixed::{Encoding, Fixed};
 use crate::text::Temporal;
 use tamis::Moment;
 
-/// Why a row has no moment.
+/// Why a row has no time.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoMoment {
     /// The column has no times.
     Type,
     /// The row has none.
     Missing(usize),
-    /// The row's number, in microseconds, is beyond what a calendar has.
+    /// The row's number of microseconds is outside the calendar.
     Range(usize, i128),
 }
 
-/// From the year 1 to 9999, as Python's calendar has them. Milliseconds that are taken for seconds
-/// are beyond.
+/// The years 1 to 9999, as in Python's calendar. Milliseconds mistaken for seconds are outside.
 const RANGE: std::ops::RangeInclusive<i128> = -62_135_596_800_000_000..=253_402_300_799_999_999;
 
-/// The moment of so many microseconds since 1970, if it is one of the calendar.
+/// The moment this many microseconds after 1970, if it is in the calendar.
 pub fn moment(micros: i128) -> Option<Moment> {
     let within = RANGE.contains(&micros);
     within.then(|| Moment::from_micros(micros as i64))
 }
 
-/// Seconds since 1970 as microseconds; none for NaN.
+/// Seconds since 1970 as microseconds; `None` for NaN.
 pub fn of_seconds(seconds: f64) -> Option<i128> {
     (!seconds.is_nan()).then(|| (seconds * 1e6).round() as i128)
 }
 
 impl KeyColumn<'_> {
-    /// Appends the moment of each row; rows are counted from those that there are before.
+    /// Appends the moment of each row; row numbers in errors count from those already there.
     pub fn moments(&self, moments: &mut Vec<Moment>) -> Result<(), NoMoment> {
         moments.reserve(self.len);
         for row in 0..self.len {
@@ -51,7 +50,7 @@ impl KeyColumn<'_> {
 }
 
 impl Fixed<'_> {
-    /// Microseconds since 1970, of whatever stands for a time; numbers are seconds.
+    /// Microseconds since 1970 for any type of time; plain numbers are seconds.
     fn micros(&self, row: usize) -> Result<Option<i128>, NoMoment> {
         let (ticks, digits) = match self.encoding() {
             Encoding::Float => return Ok(of_seconds(self.float(row))),
@@ -65,7 +64,7 @@ impl Fixed<'_> {
             _ => return Err(NoMoment::Type),
         };
         let count = self.integer(row) as i64;
-        // The smallest one is none, as in the columns of keys.
+        // The smallest number means none, as in columns of keys.
         if count == i64::MIN {
             return Ok(None);
         }
@@ -80,7 +79,7 @@ mod tests {
     use crate::column::Bits;
     use crate::text::Ticks;
 
-    /// As the machine has it, and Arrow.
+    /// In native byte order, like Arrow.
     fn native(number: i64) -> [u8; 8] {
         if cfg!(target_endian = "big") {
             number.to_be_bytes()
@@ -126,7 +125,7 @@ mod tests {
         assert_eq!(micros(-1, stamp(0)), -1_000_000);
         assert_eq!(micros(-1, stamp(3)), -1_000);
         assert_eq!(micros(-1, stamp(6)), -1);
-        // What is finer belongs to the microsecond that it is in.
+        // Finer times are rounded down to their microsecond.
         assert_eq!(micros(-1, stamp(9)), -1);
         assert_eq!(micros(1_999, stamp(9)), 1);
         assert_eq!(micros(1_999_999, stamp(12)), 1);
@@ -140,7 +139,7 @@ mod tests {
             moments(f64::NAN.to_bits() as i64, Encoding::Float),
             Err(NoMoment::Missing(0))
         );
-        // Milliseconds of our days.
+        // Present-day times in milliseconds.
         let wrong = NoMoment::Range(0, 1_700_000_000_000_000_000);
         assert_eq!(moments(1_700_000_000_000, signed), Err(wrong));
         assert!(matches!(

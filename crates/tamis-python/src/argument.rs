@@ -9,7 +9,7 @@ use pyo3::types::{PyInt, PyString};
 use std::path::PathBuf;
 use tamis_redis::{Location, hide_passwords};
 
-/// What an argument can be.
+/// A type of argument.
 pub(crate) trait Argument: Sized {
     const EXPECTED: &'static str;
 
@@ -55,13 +55,13 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// The argument of this name.
+/// Extracts the argument of this name.
 pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyResult<T> {
     if T::EXPECTED == PathBuf::EXPECTED {
         refuse_location(name, object)?;
     }
     T::of(object).map_err(|_| {
-        // A number, or a text, that it can't be; or nothing of the kind.
+        // A number or text that is out of range, rather than another type.
         let is_value = object.is_instance_of::<PyInt>()
             || (object.is_instance_of::<PyString>() && T::EXPECTED == PathBuf::EXPECTED);
         let text = match object.repr() {
@@ -80,7 +80,7 @@ pub(crate) fn named<T: Argument>(name: &str, object: &Bound<'_, PyAny>) -> PyRes
     })
 }
 
-/// An error of the system would repeat a location with its password.
+/// A system error would repeat an address with its password.
 fn refuse_location(name: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
     let path: Option<PathBuf> = object.extract().ok();
     match path.as_ref().and_then(|path| path.to_str()) {
@@ -108,7 +108,7 @@ arguments! {
     text timeout tls_ca tls_cert tls_key url values verify wait_replicas
 }
 
-/// A number of threads, 0 for one a core.
+/// A number of threads; 0 means one per core.
 pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     object.extract().map_err(|_| {
         let expected = "threads: expected how many threads to use, or 0 for one a core, got";

@@ -1,4 +1,4 @@
-//! Many keys at once: from whatever holds them to their hashes, to answers.
+//! Batches of keys: from any container to hashes and answers.
 
 use crate::capsule::Arrays;
 use crate::error::{Failure, Result};
@@ -20,40 +20,38 @@ use tamis::{Hash, Hasher, Moment};
 use tamis_python_core::column::KeyColumn;
 use tamis_python_core::keys::NoKeys;
 
-/// Keys that are hashed and then worked on: their hashes stay in the nearest
-/// cache.
+/// Keys that are hashed and then processed together: their hashes stay in the L1 cache.
 const ROWS: usize = 1024;
-/// Rows that one of several threads takes at a time.
+/// Rows that a thread takes at a time.
 const PART: usize = 4096;
-/// Python objects that are hashed under the GIL in one go: about as long as the
-/// interpreter lets other threads wait anyway.
+/// Python objects that are hashed at once under the GIL: about as long as the interpreter makes other threads wait
+/// anyway.
 const OBJECTS: usize = 1 << 15;
-/// Rows whose answers are kept apart before they join the others.
+/// Rows whose answers are collected before they are appended.
 const SPAN: usize = 1 << 20;
 
-/// What is done with the hashes of keys, without the GIL and maybe by several
-/// threads at once; `answers[i]` is for `hashes[i]`.
+/// What to do with the hashes of keys, without the GIL and maybe on several threads at once; `answers[i]` is for
+/// `hashes[i]`.
 pub(crate) trait Work: Fn(&[Hash], &mut [bool]) -> Result<()> + Sync {}
 impl<F: Fn(&[Hash], &mut [bool]) -> Result<()> + Sync> Work for F {}
 
-/// How a batch is run.
+/// The options of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) hasher: Hasher,
-    /// 0 for one a core.
+    /// 0 means one per core.
     pub(crate) threads: usize,
     /// Whether answers are wanted.
     pub(crate) answers: bool,
     /// Whether the work depends on the order of the keys.
     pub(crate) ordered: bool,
-    /// Gets reports of how far it is.
+    /// Receives progress reports.
     pub(crate) progress: Option<&'a Progress>,
 }
 
 impl Batch<'_> {
-    /// Does `work` with all keys; the answers come in an object like `keys`.
-    /// Whatever fails, it is as in a loop: the work is done for the keys before,
-    /// and for none after.
+    /// Does `work` for all keys; the answers come in an object like `keys`. A failure acts as in a loop: the work is
+    /// done for the keys before, and for none after.
     pub(crate) fn run<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -65,8 +63,8 @@ impl Batch<'_> {
         Ok(answers.like(&like)?)
     }
 
-    /// [`run`](Self::run) for keys that have a moment each. The work is begun when all keys were read,
-    /// so that something that is no key, or a wrong number of them, is said before.
+    /// [`run`](Self::run) for keys with a time each. Work only begins once all keys were read, so that an invalid key,
+    /// or a wrong number of keys, is reported first.
     pub(crate) fn run_each<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -119,7 +117,7 @@ impl Batch<'_> {
         Ok(answers.like(&like)?)
     }
 
-    /// For answers of the shape that becomes an object like the keys.
+    /// Answers in the shape that becomes an object like the keys.
     fn answers_for(&self, keys: &Bound<'_, PyAny>, source: Option<&Source<'_>>) -> Result<Answers> {
         Ok(match source {
             _ if !self.answers => Answers::Dropped,
@@ -130,7 +128,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Does `work` with all keys; returns what the answers are to be like.
+    /// Does `work` for all keys; returns the type of the answers.
     fn run_source<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -145,7 +143,7 @@ impl Batch<'_> {
                 match numpy::column(&array, masked.as_deref(), utc)? {
                     Some(column) => self.run_column(keys.py(), &column, work, answers)?,
                     None => {
-                        // What is masked is None there.
+                        // Masked values are None in this list.
                         let list = array.call_method0("tolist")?;
                         self.run_sequence(&list, masked.is_some(), work, answers)?;
                     }
@@ -158,8 +156,8 @@ impl Batch<'_> {
         Ok(keys.clone())
     }
 
-    /// Objects of a list or a tuple. They are hashed where they are, under the
-    /// GIL; the work is done without it. In a column, some may be `missing`.
+    /// Objects of a list or a tuple. They are hashed in place under the GIL; the work is done without it. In a column,
+    /// some may be `missing`.
     fn run_sequence(
         &self,
         keys: &Bound<'_, PyAny>,
@@ -167,8 +165,7 @@ impl Batch<'_> {
         work: &impl Work,
         answers: &mut Answers,
     ) -> Result<()> {
-        // Without a GIL another thread could let go of an object meanwhile: the
-        // keys are those that the list has now.
+        // In free-threaded builds another thread could drop an object meanwhile, so this takes the list's current keys.
         #[cfg(Py_GIL_DISABLED)]
         let keys = &match keys.cast_exact::<PyList>() {
             Ok(list) => list.to_tuple().into_any(),
@@ -194,8 +191,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Hashes some objects of a list or tuple: a few at a time, so that their
-    /// memory is on its way before it is needed.
+    /// Hashes some objects of a list or tuple: a few at a time, to prefetch their memory.
     fn hash_items(
         &self,
         keys: &Bound<'_, PyAny>,
@@ -210,8 +206,8 @@ impl Batch<'_> {
             let mut items = [std::ptr::null_mut(); 16];
             let items = &mut items[..(range.end - next).min(16)];
             for (item, index) in items.iter_mut().zip(next..) {
-                // SAFETY: `keys` is what `get` is for, and alive. The answer is
-                // a borrowed reference, or null with an exception.
+                // SAFETY: `keys` has the type that `get` is for, and is alive. The result is a borrowed reference, or
+                // null with an exception.
                 *item = unsafe { get(keys.as_ptr(), index as ffi::Py_ssize_t) };
                 if item.is_null() {
                     return Err(PyErr::fetch(py).into());
@@ -220,18 +216,17 @@ impl Batch<'_> {
             }
             for item in items {
                 next += 1;
-                // Python code may empty the list while this object is hashed: a
-                // finalizer that the exception for a text without UTF-8 makes
-                // the collector run, or the object's own `__index__`.
-                // SAFETY: no such code has run since the list gave the pointer,
-                // so the object is alive; from here on the reference keeps it.
+                // Python code may empty the list while this object is hashed: the object's own `__index__`, or a
+                // finalizer run by the collector when an exception for invalid text is created.
+                // SAFETY: no such code has run since the list gave the pointer, so the object is alive; from here on
+                // the reference keeps it alive.
                 let object = unsafe { Bound::from_borrowed_ptr(py, *item) };
                 if one_value && let Some(hash) = key::plain(&self.hasher, &object) {
                     hashed.hashes.push(hash);
                     continue;
                 }
                 hashed.push(&self.hasher, &object, next - 1 - range.start)?;
-                // The others may be gone: they are looked up anew.
+                // The other objects may be gone, so they are fetched again.
                 break;
             }
         }
@@ -341,7 +336,7 @@ impl Batch<'_> {
     ) -> Result<()> {
         answers.reserve(column.len)?;
         let threads = options::threads(self.threads);
-        // One thread keeps its answers in the cache, too.
+        // With one thread, its answers stay in the cache, too.
         let span = if threads == 1 { ROWS } else { SPAN };
         py.detach(|| {
             let mut lookout = Lookout::new();
@@ -370,8 +365,8 @@ impl Batch<'_> {
         Ok(py.check_signals()?)
     }
 
-    /// Shares the rows out to the threads: they hash side by side, and work in
-    /// the order of the rows, so that answers don't depend on their number.
+    /// Distributes the rows to threads. They hash concurrently, but work in the order of rows, so that answers don't
+    /// depend on their number.
     fn share_out(
         &self,
         column: &KeyColumn<'_>,
@@ -413,7 +408,7 @@ impl Batch<'_> {
             }
         };
         std::thread::scope(|scope| {
-            // As many as the system gives; this one works, too.
+            // As many as the system allows, besides this one.
             for _ in 1..threads {
                 let other = std::thread::Builder::new().spawn_scoped(scope, || run(None));
                 if other.is_err() {
@@ -426,7 +421,7 @@ impl Batch<'_> {
     }
 }
 
-/// Where keys are read from; `None` for a list or a tuple itself.
+/// The source of keys; `None` for a list or tuple itself.
 fn source<'py>(keys: &Bound<'py, PyAny>) -> Result<Option<Source<'py>>> {
     if keys.is_exact_instance_of::<PyList>() || keys.is_exact_instance_of::<PyTuple>() {
         return Ok(None);
@@ -435,11 +430,11 @@ fn source<'py>(keys: &Bound<'py, PyAny>) -> Result<Option<Source<'py>>> {
     Source::of(keys).map(Some)
 }
 
-/// The hashes of some objects, and which rows among them have none.
+/// The hashes of some objects, and which rows have none.
 #[derive(Default)]
 struct Hashed {
     hashes: Vec<Hash>,
-    /// Of a column; elsewhere what stands for nothing is no key.
+    /// `None` except in a column: elsewhere a missing value isn't a key.
     missing: Option<Vec<usize>>,
 }
 
@@ -464,8 +459,7 @@ impl Hashed {
     }
 }
 
-/// Where several threads end, if not with the last part: at the first of those
-/// that fail, as one thread would.
+/// Where several threads end early: at the first row that fails, as a single thread would.
 #[derive(Default)]
 struct End(Mutex<Option<(usize, Failure)>>);
 
@@ -487,11 +481,11 @@ impl End {
     }
 }
 
-/// What a thread keeps from chunk to chunk.
+/// Buffers that a thread reuses between chunks.
 #[derive(Default)]
 struct Scratch {
     hashes: Vec<Hash>,
-    /// Which rows have a key, if not all.
+    /// Which rows have a key, if not all do.
     rows: Vec<usize>,
     answers: Vec<bool>,
 }
@@ -513,7 +507,7 @@ impl Scratch {
         if self.hashes.len() == found.len() {
             return work(&self.hashes, found);
         }
-        // A row without a key is never in, and not added.
+        // A row without a key is never present, and isn't added.
         found.fill(false);
         self.answers.resize(self.hashes.len(), false);
         work(&self.hashes, &mut self.answers)?;
@@ -524,7 +518,7 @@ impl Scratch {
     }
 }
 
-/// Threads take turns, by number.
+/// Lets threads take turns, by number.
 #[derive(Default)]
 struct Turns {
     next: Mutex<usize>,
@@ -532,8 +526,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// Works when it is the turn. It is passed on also after a panic, so that
-    /// nobody waits for ever.
+    /// Works when its turn comes. Passes the turn on even after a panic, so that nobody waits forever.
     fn wait(&self, turn: usize, work: impl FnOnce()) {
         struct Pass<'a>(&'a Turns);
         impl Drop for Pass<'_> {

@@ -1,7 +1,6 @@
-//! The buffer protocol: bytes that other objects share, read where they are.
+//! The buffer protocol: reads bytes of other objects in place.
 //!
-//! It is part of the limited API from 3.11 on only, but in every CPython since
-//! 3.9 as it is there.
+//! It is only part of the limited API since 3.11, but every CPython since 3.9 has the same functions.
 
 use crate::interrupt;
 use pyo3::ffi;
@@ -29,14 +28,13 @@ unsafe extern "C" {
     fn PyBuffer_Release(view: *mut View);
 }
 
-/// The number of the slot by which a class shares its bytes.
+/// The number of the slot through which a class shares its bytes.
 pub(crate) const GET: c_int = 1;
 
-/// Shares the bytes of `object` in the place of another's.
+/// Shares the bytes of `object` as if they were another object's.
 ///
 /// # Safety
-/// `view` can be written to, and whoever called the slot releases it after
-/// success.
+/// `view` can be written to, and whoever called the slot releases it after success.
 pub(crate) unsafe fn share(
     object: PyResult<Bound<'_, PyAny>>,
     view: *mut View,
@@ -49,8 +47,8 @@ pub(crate) unsafe fn share(
     }
 }
 
-/// The bytes as Python's. They are copied without the GIL: those of a large filter take seconds, in which Ctrl-C is
-/// heard.
+/// A Python `bytes` object. The bytes are copied without the GIL: for a large filter that takes seconds, during which
+/// Ctrl-C works.
 pub(crate) fn bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Bound<'_, PyBytes>> {
     // SAFETY: a new reference or an exception.
     let object = unsafe {
@@ -62,39 +60,39 @@ pub(crate) fn bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Bound<'_, PyByte
     // SAFETY: the object is a `bytes`.
     let start = Start(unsafe { ffi::PyBytes_AsString(object.as_ptr()) });
     let object = interrupt::if_large(py, bytes.len() as u64, move || {
-        // SAFETY: there is room for so many bytes, nobody else has the object yet, and it is kept until the end.
+        // SAFETY: there is room for all the bytes, nobody else has the object yet, and it stays alive.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.get().cast(), bytes.len()) };
         object
     })?;
     Ok(object.into_bound(py))
 }
 
-/// Where the bytes of an object are.
+/// The address of an object's bytes.
 struct Start(*mut c_char);
 
-// SAFETY: an address; whoever uses it says why that is right.
+// SAFETY: only an address; its users justify accessing it.
 unsafe impl Send for Start {}
 
 impl Start {
-    /// As a method, so that a closure takes all of it along.
+    /// A method, so that closures capture the whole struct.
     fn get(&self) -> *mut c_char {
         self.0
     }
 }
 
-/// The bytes of an object that keeps them where they are as long as this lives.
+/// The bytes of an object, which stay in place while this lives.
 pub(crate) struct Lent(Box<View>);
 
 // SAFETY: bytes can be read from any thread, and `drop` attaches to release them.
 unsafe impl Send for Lent {}
-// SAFETY: a shared one is only read from.
+// SAFETY: a shared one is only read.
 unsafe impl Sync for Lent {}
 
 impl Lent {
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // SAFETY: null pointers and zeros are a `View`.
+        // SAFETY: null pointers and zeros are a valid `View`.
         let mut view: Box<View> = Box::new(unsafe { std::mem::zeroed() });
-        // SAFETY: the object is alive; the view is at an address that stays.
+        // SAFETY: the object is alive; the view's address doesn't change.
         match unsafe { PyObject_GetBuffer(object.as_ptr(), &mut *view, 0) } {
             0 => Ok(Self(view)),
             _ => Err(PyErr::fetch(object.py())),
@@ -105,12 +103,11 @@ impl Lent {
     ///
     /// # Safety
     /// - They are not used after this is dropped.
-    /// - Nobody changes them during `'a`: the object may share bytes that others
-    ///   can write.
+    /// - Nobody changes them during `'a`: the object may share bytes that others can write.
     pub(crate) unsafe fn bytes<'a>(&self) -> &'a [u8] {
         match usize::try_from(self.0.len) {
-            // SAFETY: the object has that many bytes there until it is released,
-            // which is after 'a; the caller's promise.
+            // SAFETY: the object has this many bytes there until it is released, which is after `'a`; the caller's
+            // promise.
             Ok(len @ 1..) => unsafe { std::slice::from_raw_parts(self.0.buf.cast(), len) },
             _ => &[],
         }

@@ -1,4 +1,4 @@
-//! `tamis.build`: filters of finished lists.
+//! `tamis.build`: filters of fixed lists.
 
 use crate::argument;
 use crate::batch::Batch;
@@ -125,7 +125,7 @@ fn checked(
     checker: Hasher,
     progress: Option<&Progress>,
 ) -> Result<(Vec<Hash>, Vec<Hash>)> {
-    // Keys are read twice.
+    // Keys are read twice, so an iterator is turned into a list.
     let keys = if keys.hasattr("__next__")? {
         PyList::new(keys.py(), keys.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()
     } else {
@@ -151,7 +151,7 @@ fn checked(
     }
 }
 
-/// Hands the hashes of all keys, in order, to what takes them.
+/// Passes the hashes of all keys, in order, to the builder.
 fn collect<T: Send>(
     keys: &Bound<'_, PyAny>,
     hasher: Hasher,

@@ -1,4 +1,4 @@
-//! The capsules in which Python objects hand over Arrow columns.
+//! The capsules in which Python objects export Arrow columns.
 
 use crate::error::{Failure, Result};
 use pyo3::ffi;
@@ -11,10 +11,10 @@ use tamis_python_core::arrow::{self, ArrowArray, ArrowArrayStream, ArrowSchema, 
 use tamis_python_core::column::KeyColumn;
 use tamis_python_core::keys::NoKeys;
 
-/// Moves the structure out of the capsule that carries it.
+/// Moves the structure out of its capsule.
 fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>> {
-    // SAFETY: a capsule of this name carries this structure, which the interface
-    // lets a consumer move out; another thread that does so finds a released one.
+    // SAFETY: a capsule with this name holds this structure, which the interface lets a consumer move out. Another
+    // thread that tries the same finds a released one.
     let owned = with_critical_section(capsule, || unsafe {
         let place = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
         if place.is_null() {
@@ -28,14 +28,14 @@ fn owned<T: Release>(capsule: &Bound<'_, PyAny>, name: &CStr) -> Result<Owned<T>
     Ok(owned)
 }
 
-/// Arrays of keys, one after the other.
+/// A sequence of arrays of keys.
 pub(crate) enum Arrays {
     One(Owned<ArrowSchema>, Option<Owned<ArrowArray>>),
     Stream(Owned<ArrowSchema>, Owned<ArrowArrayStream>),
 }
 
 impl Arrays {
-    /// The arrays of an object that has the interface.
+    /// The arrays of an object with this interface.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> Result<Option<Self>> {
         if object.hasattr("__arrow_c_array__")? {
             let pair = object.call_method0("__arrow_c_array__")?;
@@ -47,7 +47,7 @@ impl Arrays {
         if object.hasattr("__arrow_c_stream__")? {
             let capsule = object.call_method0("__arrow_c_stream__")?;
             let stream = owned(&capsule, c"arrow_array_stream")?;
-            // The producer may wait for other threads of Python.
+            // The producer may wait for other Python threads.
             return object.py().detach(|| Self::of_stream(stream).map(Some));
         }
         Ok(None)
@@ -63,8 +63,7 @@ impl Arrays {
         Ok(Self::Stream(schema, stream))
     }
 
-    /// The next array; `None` after the last. May wait for the producer, so
-    /// it is called without the GIL.
+    /// The next array; `None` after the last. May wait for the producer, so it is called without the GIL.
     pub(crate) fn next(&mut self) -> Result<Option<Owned<ArrowArray>>> {
         let stream = match self {
             Self::One(_, array) => return Ok(array.take()),
@@ -82,7 +81,7 @@ impl Arrays {
     /// The array as a column of keys.
     pub(crate) fn column<'a>(&self, array: &'a Owned<ArrowArray>) -> Result<KeyColumn<'a>, NoKeys> {
         let (Self::One(schema, _) | Self::Stream(schema, _)) = self;
-        // SAFETY: a producer gave both, and the array lives for 'a.
+        // SAFETY: both come from a producer, and the array lives for `'a`.
         unsafe { arrow::column(schema, array) }
     }
 }

@@ -1,5 +1,4 @@
-//! Filters in other places than files: saved to, and loaded from, file objects
-//! and addresses that fsspec knows.
+//! Saves filters to, and loads them from, file objects and fsspec addresses.
 
 use crate::error::Result;
 use pyo3::prelude::*;
@@ -13,7 +12,7 @@ pub(crate) fn is(place: &Bound<'_, PyAny>) -> Result<bool> {
     Ok(place.hasattr("write")? || place.hasattr("read")?)
 }
 
-/// All that is there; `None` for a path.
+/// The whole content; `None` for a path.
 pub(crate) fn read<'py>(place: &Bound<'py, PyAny>) -> Result<Option<Bound<'py, PyAny>>> {
     if !is(place)? {
         return Ok(None);

@@ -1,14 +1,14 @@
-//! What Python objects are as keys.
+//! Python objects as keys.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tamis::{Hash, Hasher};
 
-/// The bytes that a key is.
+/// The bytes of a key.
 pub(crate) enum Encoded<'py> {
-    /// Those of text, to which the filter's rule for keys applies.
+    /// The bytes of text, to which the filter's key rule applies.
     Text(Bound<'py, PyBytes>),
-    /// Those of a number or of several values.
+    /// The bytes of a number or of several values.
     Exact(Vec<u8>),
 }
 
@@ -21,9 +21,9 @@ impl Encoded<'_> {
     }
 }
 
-/// What an object of a column is.
+/// An object in a column.
 pub(crate) enum Value<'py> {
     Key(Encoded<'py>),
-    /// Nothing: None, NaN, NaT and their like.
+    /// A missing value: None, NaN, NaT and the like.
     Missing,
 }

@@ -1,4 +1,4 @@
-//! Errors of the library as the exceptions of `tamis.errors`.
+//! Library errors as the exceptions of `tamis.errors`.
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
@@ -7,16 +7,15 @@ use tamis_python_core::keys::NoKeys;
 use std::io;
 use tamis::Error;
 
-/// What a call of this module ends in: an error of the library, one of this
-/// module's own, or one of Python's.
+/// An error of a call: the library's, this module's, or Python's.
 pub(crate) enum Failure {
     Library(Error),
-    /// A class of `tamis.errors`, and what to say.
+    /// A class of `tamis.errors` and the message.
     Own(&'static str, String),
     Python(PyErr),
 }
 
-/// The result of a call of this module.
+/// The result of a call.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl Failure {
@@ -28,7 +27,7 @@ impl Failure {
         Self::Own("KeyTypeError", text.into())
     }
 
-    /// An argument of another type than it can be.
+    /// An argument of the wrong type.
     pub(crate) fn argument(text: impl Into<String>) -> Self {
         Self::Own("ArgumentTypeError", text.into())
     }
@@ -148,7 +147,7 @@ fn of_library(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, class, (error.to_string(),))
 }
 
-/// Errors of the system carry their number and the file, as Python's do.
+/// System errors carry their number and the file, like Python's.
 fn of_system(
     py: Python<'_>,
     action: &str,
@@ -171,7 +170,7 @@ fn of_system(
         }
         _ => "IoError",
     };
-    // The library makes some itself, without a number.
+    // The library creates some errors itself, without a number.
     let name = match source.kind() {
         AlreadyExists => Some("EEXIST"),
         IsADirectory => Some("EISDIR"),

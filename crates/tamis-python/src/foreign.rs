@@ -1,4 +1,4 @@
-//! `tamis.open_foreign`: filters of other systems.
+//! `tamis.open_foreign`: other systems' filters.
 
 use crate::argument;
 use crate::error::{Failure, Result};
@@ -66,7 +66,7 @@ pub(crate) fn open_foreign(
             "{}: {doubt}; open_foreign(path, hash=\"…\") names it",
             path.display()
         );
-        let text = CString::new(text).unwrap_or_default(); // no path that was opened has a NUL
+        let text = CString::new(text).unwrap_or_default(); // a path that was opened contains no NUL
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
     }
     let encoding = filter.format().encoding(filter.keys(), keys)?;
@@ -140,7 +140,7 @@ pub(crate) struct ForeignFilter {
     path: PathBuf,
 }
 
-// SAFETY: the value lies in the object, which the reference keeps in its place.
+// SAFETY: the value is part of the object, which the reference keeps in place.
 unsafe impl Holds for Py<ForeignFilter> {
     type Value = Foreign<'static>;
 
@@ -150,7 +150,7 @@ unsafe impl Holds for Py<ForeignFilter> {
 }
 
 impl ForeignFilter {
-    /// Reads what takes time, such as the whole filter.
+    /// For slow reads, such as of the whole filter.
     fn read<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&Foreign<'_>) -> R + Send + 'static,
@@ -159,7 +159,7 @@ impl ForeignFilter {
         Ok(interrupt::apart(slf.py(), move || mark.read(work))?)
     }
 
-    /// Does `work` with the bytes of many keys, block by block, without the GIL.
+    /// Does `work` with the bytes of many keys, one block at a time, without the GIL.
     fn batch<'py>(
         &self,
         keys: &Bound<'py, PyAny>,

@@ -1,4 +1,4 @@
-//! Python objects as keys of other systems: the bytes that those hash.
+//! Python objects as keys of other systems: the bytes that those systems hash.
 
 use crate::error::{Failure, Result};
 use crate::interrupt::Lookout;
@@ -17,7 +17,7 @@ use tamis_formats::Keys;
 use tamis_python_core::column::Buffer;
 use tamis_python_core::keys::Key;
 
-/// Keys that are encoded under the GIL in one go.
+/// Keys that are encoded at once under the GIL.
 const BLOCK: usize = 1 << 12;
 
 /// How a filter's keys become bytes.
@@ -37,8 +37,7 @@ impl Encoder {
         self.encode_other(object)
     }
 
-    /// [`encode`](Self::encode) for other objects than `str`, and for a `str`
-    /// without UTF-8.
+    /// [`encode`](Self::encode) for objects other than `str`, and for a `str` that can't be UTF-8.
     #[inline(never)]
     fn encode_other<'a>(self, object: &Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
         if object.is_instance_of::<PyBytes>()
@@ -54,7 +53,7 @@ impl Encoder {
         }
         if let Ok(text) = object.cast::<PyString>() {
             return match self.0 {
-                // Java's strings may have half a pair, too.
+                // Java's strings may also contain unpaired surrogates.
                 Keys::Utf16 => {
                     let encoded = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
                     Ok(key::bytes_of(&encoded)?.as_bytes().to_vec().into())
@@ -82,7 +81,7 @@ impl Encoder {
                     _ => number.to_le_bytes().to_vec().into(),
                 })
             }
-            // As pybloomfiltermmap3 does it. The hash of NaN is another for each object.
+            // Like pybloomfiltermmap3. NaN is refused: its hash differs for each object.
             Keys::PythonNumber
                 if object.is_instance_of::<PyInt>()
                     || object.extract::<f64>().is_ok_and(|number| !number.is_nan())
@@ -108,7 +107,7 @@ impl Encoder {
     fn integer(self, object: &Bound<'_, PyAny>) -> Result<Cow<'static, [u8]>> {
         let bytes = match self.0 {
             Keys::Int32 => object.extract::<i32>().map(|n| n.to_le_bytes().to_vec()),
-            // An unsigned column of 64 bits has the same bytes.
+            // The same bytes as in an unsigned 64-bit column.
             _ => (object.extract::<i64>().map(i64::to_le_bytes))
                 .or_else(|_| object.extract::<u64>().map(u64::to_le_bytes))
                 .map(|bytes| bytes.to_vec()),
@@ -140,16 +139,16 @@ impl Encoder {
     }
 }
 
-/// Many keys, encoded block by block, and the answers to them. Whatever fails, it
-/// is as in a loop: the work is done for the keys before.
+/// Many keys, encoded block by block, and their answers. A failure acts as in a loop: the work is done for the keys
+/// before.
 pub(crate) struct Blocks<'py, W> {
     py: Python<'py>,
     bytes: Vec<u8>,
-    /// Where each key lies; none for a null.
+    /// The range of each key; `None` for a null.
     keys: Vec<Option<Range<usize>>>,
     lookout: Lookout,
     answers: Answers,
-    /// Done with the keys of a block, without the GIL.
+    /// The work for the keys of a block, without the GIL.
     work: W,
 }
 
@@ -165,7 +164,7 @@ impl<'py, W: FnMut(&[&[u8]], &mut [bool]) -> Result<()> + Send> Blocks<'py, W> {
         }
     }
 
-    /// The answers for objects, which `encode` makes bytes of.
+    /// The answers for objects, which `encode` turns into bytes.
     pub(crate) fn of_objects(
         mut self,
         keys: &Bound<'py, PyAny>,
@@ -188,8 +187,7 @@ impl<'py, W: FnMut(&[&[u8]], &mut [bool]) -> Result<()> + Send> Blocks<'py, W> {
         self.finish(keys, done)
     }
 
-    /// The answers for a column of another library, where keys are what they are
-    /// in filters of Tamis.
+    /// The answers for another library's column, where keys have the same bytes as in Tamis filters.
     pub(crate) fn of_column(mut self, keys: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
         let mut held = Held::of(&KeyRule::EXACT, keys)?;
         let mut all = || {
@@ -247,8 +245,7 @@ impl<'py, W: FnMut(&[&[u8]], &mut [bool]) -> Result<()> + Send> Blocks<'py, W> {
     }
 }
 
-/// The objects of a list, whose memory is asked for before they come, or of
-/// anything else that can be iterated.
+/// The objects of a list, which are prefetched, or of any other iterable.
 enum Objects<'a, 'py> {
     List(&'a Bound<'py, PyList>, usize),
     Other(Bound<'py, PyIterator>),
@@ -268,7 +265,7 @@ impl<'py> Iterator for Objects<'_, 'py> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        /// How many objects later.
+        /// How many objects to prefetch ahead.
         const AHEAD: usize = 16;
         match self {
             Self::List(list, next) => {
@@ -278,7 +275,7 @@ impl<'py> Iterator for Objects<'_, 'py> {
                 }
                 *next += 1;
                 if at + AHEAD < len {
-                    // SAFETY: a borrowed reference that is not followed.
+                    // SAFETY: a borrowed reference that isn't dereferenced.
                     let later = unsafe {
                         ffi::PyList_GetItem(list.as_ptr(), (at + AHEAD) as ffi::Py_ssize_t)
                     };
@@ -297,12 +294,12 @@ impl<'py> Iterator for Objects<'_, 'py> {
     }
 }
 
-/// What the keys are iterated from, and whether None stands for a row without
-/// one: columns of other libraries are made lists of Python's own objects.
+/// What to iterate keys from, and whether None stands for a row without a key: columns of other libraries are turned
+/// into lists of Python's own objects.
 fn objects_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, bool)> {
     let objects = match key::library(keys)?.as_str() {
         "numpy" => keys.call_method0("tolist")?,
-        // What is missing has several shapes there.
+        // pandas has several kinds of missing values.
         "pandas" => {
             let there = keys.call_method0("notna")?;
             let objects = keys.call_method1("astype", ("object",))?;
@@ -316,7 +313,7 @@ fn objects_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, boo
     Ok((objects, true))
 }
 
-/// An int, or what other libraries have for one; bool is none.
+/// An int, or another library's integer; bool doesn't count.
 fn is_integer(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_instance_of::<PyBool>() {
         return Ok(false);

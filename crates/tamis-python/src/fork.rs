@@ -1,6 +1,5 @@
-//! `fork()`: the child has a copy of every filter, but only the thread that
-//! forked. What another thread had locked would stay locked there for ever, and
-//! what it was changing half changed. So a fork waits until nobody is at it.
+//! `fork()`: the child has a copy of every filter, but only the thread that forked. A lock held by another thread would
+//! stay locked there forever, and its changes would stay half done. So a fork waits until no thread works on a filter.
 
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -17,8 +16,8 @@ static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 const MOMENT: Duration = Duration::from_micros(100);
 
-/// Work on a filter that no fork comes in between of. It never waits for the
-/// GIL, nor for another thread's section except by the lock of a filter.
+/// Work on a filter that a fork must not interrupt. It never waits for the GIL, and only waits for another thread's
+/// section through a filter's lock.
 pub(crate) struct Section(());
 
 impl Section {
@@ -65,7 +64,7 @@ fn after_in_child() {
     FORKS.fetch_add(1, SeqCst);
 }
 
-/// The process that something was made in, or has since been found fit for.
+/// The process in which something was created, or for which it was made usable since.
 pub(crate) struct Process(AtomicUsize);
 
 impl Process {
@@ -73,21 +72,21 @@ impl Process {
         Self(AtomicUsize::new(FORKS.load(SeqCst)))
     }
 
-    /// Whether nobody has forked since.
+    /// Whether this is still the same process: nobody has forked since.
     pub(crate) fn is_this(&self) -> bool {
         self.0.load(SeqCst) == FORKS.load(SeqCst)
     }
 
-    /// It has been made fit for this one.
+    /// Marks it as usable in this process.
     pub(crate) fn adopt(&self) {
         self.0.store(FORKS.load(SeqCst), SeqCst);
     }
 
-    /// Whether a lock that no fork waits for can be taken here: in a child it
-    /// may be held for ever, by a thread that is not here.
+    /// Whether a lock that forks don't wait for can be taken here. In a child it may be held forever, by a thread that
+    /// doesn't exist here.
     pub(crate) fn can_lock<T>(&self, _py: Python<'_>, lock: &Mutex<T>) -> bool {
-        // Or one thread of the child would take another that looks for a holder.
-        // A fork finds it free: it is held by attached threads alone.
+        // Otherwise one thread of the child could take another one, which is only checking, for a holder. At a fork
+        // this lock is free: only attached threads hold it.
         static LOOKING: Mutex<()> = Mutex::new(());
         if self.is_this() {
             return true;
@@ -104,7 +103,7 @@ impl Process {
     }
 }
 
-/// Has Python call these around every fork of its own. Windows has none.
+/// Makes Python call these around its own forks. Windows has no forks.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let os = py.import("os")?;

@@ -1,4 +1,4 @@
-//! `tamis.Guard`: a filter before a slow store.
+//! `tamis.Guard`: a filter in front of a slow store.
 
 use crate::argument;
 use crate::error::{Failure, Result};

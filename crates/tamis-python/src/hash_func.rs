@@ -1,13 +1,12 @@
-//! `hash_func=`: a function of the caller that makes keys of other objects.
+//! `hash_func=`: the caller's function that turns other objects into keys.
 
 use crate::error::{Failure, Result};
 use crate::key;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyIterator};
 
-/// The key that a filter's `hash_func` makes of an object. An integer may have
-/// up to 128 bits, signed or not, as digests have: beyond the range of integer
-/// keys it is its 16 little-endian bytes, in two's complement.
+/// The key that a filter's `hash_func` makes of an object. An integer may have up to 128 bits, signed or not, like a
+/// digest: beyond the range of integer keys, the key is its 16 little-endian bytes in two's complement.
 pub(crate) fn made_by<'py>(
     function: &Py<PyAny>,
     object: &Bound<'py, PyAny>,
@@ -57,7 +56,7 @@ pub(crate) fn all_made_by<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     key::refuse_one_key(objects)?;
     let py = objects.py();
-    // Iterated, its values would be pyarrow's own objects.
+    // Iterating would give pyarrow's own objects.
     let objects = if objects.hasattr("to_pylist")? {
         objects.call_method0("to_pylist")?
     } else {

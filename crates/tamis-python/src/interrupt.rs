@@ -1,5 +1,4 @@
-//! Ctrl-C. Python only takes note of a signal: whoever works without the GIL
-//! has to look for it from time to time.
+//! Ctrl-C. Python only records a signal, so code that runs without the GIL has to check now and then.
 
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -8,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a signal may wait.
+/// The longest that a signal waits.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// For work in steps: looks once in a while, however long a step takes.
+/// For work in steps: checks at intervals, however long a step takes.
 pub(crate) struct Lookout(Instant);
 
 impl Lookout {
@@ -19,8 +18,7 @@ impl Lookout {
         Self(Instant::now())
     }
 
-    /// The exception that a signal's handler raises, `KeyboardInterrupt`
-    /// mostly. Without the GIL.
+    /// The exception raised by a signal handler, mostly `KeyboardInterrupt`. Called without the GIL.
     pub(crate) fn look(&mut self) -> PyResult<()> {
         if self.0.elapsed() < PATIENCE {
             return Ok(());
@@ -30,16 +28,15 @@ impl Lookout {
     }
 }
 
-/// For work in one piece: does it on a thread of its own, and looks meanwhile.
-/// After a signal the caller goes on at once, and the work comes to its end in
-/// the background, unseen.
+/// For work in one piece: runs it on a separate thread and checks for signals meanwhile. After a signal the caller
+/// continues at once, and the work finishes in the background; its result is dropped.
 pub(crate) fn apart<R: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> PyResult<R> {
     py.detach(|| {
         let (tell, told) = sync_channel(1);
-        // Whoever takes it does it.
+        // Whoever takes the work runs it.
         let work = Arc::new(Mutex::new(Some(work)));
         let taken = Arc::clone(&work);
         let take = move || taken.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -51,7 +48,7 @@ pub(crate) fn apart<R: Send + 'static>(
             }
         });
         if other.is_err() {
-            // No thread to be had: it is done here, and signals wait.
+            // No thread could be started, so the work is done here, and signals wait.
             let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
             return Ok(work.expect("nobody else has taken it")());
         }
@@ -67,7 +64,7 @@ pub(crate) fn apart<R: Send + 'static>(
     })
 }
 
-/// [`apart`], unless it is over sooner than a thread begins.
+/// [`apart`], unless the work is shorter than starting a thread.
 pub(crate) fn if_large<R: Send + 'static>(
     py: Python<'_>,
     bytes: u64,

@@ -1,13 +1,13 @@
-//! `tamis.Json`: a value of JSON as the key, or the part of one, that the command makes of it.
+//! `tamis.Json`: a JSON value as a key, or as part of one, with the same bytes as in the command.
 
 use crate::encoded::Encoded;
 use crate::error::{Failure, Result};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-/// In front of a value that isn't text.
+/// The prefix of a value that isn't text.
 const NOT_TEXT: u8 = 0xFF;
-/// In the place of the length of a value that isn't there.
+/// Replaces the length of an absent value.
 pub(crate) const ABSENT: [u8; 8] = [0xFF; 8];
 
 /// A value of JSON as a key: what ``tamis build -k jsonl:`` makes of it, which for
@@ -33,7 +33,7 @@ pub(crate) struct Json {
 
 enum Value {
     Text(Py<PyBytes>),
-    /// Already with the mark in front.
+    /// Includes the prefix.
     Other(Vec<u8>),
     Absent,
 }
@@ -43,7 +43,7 @@ impl Json {
         matches!(self.value, Value::Absent)
     }
 
-    /// The bytes that the value is.
+    /// The key bytes of the value.
     pub(crate) fn key<'py>(&self, py: Python<'py>) -> Result<Encoded<'py>> {
         match &self.value {
             Value::Text(bytes) => Ok(Encoded::Text(bytes.bind(py).clone())),

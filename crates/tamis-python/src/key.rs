@@ -1,4 +1,4 @@
-//! Python objects as keys: which bytes a key is, and their hash.
+//! Python objects as keys: their bytes and hashes.
 
 use crate::encoded::{Encoded, Value};
 use crate::error::{Failure, Result};
@@ -18,8 +18,8 @@ use tamis_python_core::float::{self, Float};
 use tamis_python_core::keys::Key;
 use tamis_python_core::text;
 
-/// The hash of the key that an object is.
-#[inline(always)] // the answer would go through memory
+/// The hash of an object as a key.
+#[inline(always)] // otherwise the result would go through memory
 pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     if hasher.rule().values() == 1
         && let Some(hash) = plain(hasher, object)
@@ -29,7 +29,7 @@ pub(crate) fn hash(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     hash_other(hasher, object)
 }
 
-/// [`hash`] for what is not [`plain`]. May run Python code.
+/// [`hash`] for objects that aren't [`plain`]. May run Python code.
 #[cold]
 #[inline(never)]
 fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
@@ -39,7 +39,7 @@ fn hash_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Hash> {
     }
 }
 
-/// [`hash`] for an object of a column; none for what stands for nothing there.
+/// [`hash`] for an object in a column; `None` for a missing value.
 pub(crate) fn hash_value(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<Option<Hash>> {
     Ok(match value(hasher.rule(), object)? {
         Value::Key(key) => Some(key.hash(hasher)),
@@ -47,7 +47,7 @@ pub(crate) fn hash_value(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Result<O
     })
 }
 
-/// The bytes of the key that an object is, for servers that hash.
+/// The bytes of an object as a key, for servers that hash.
 pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
     if let Some(bytes) = utf8(object) {
         return Ok(bytes.into());
@@ -58,7 +58,7 @@ pub(crate) fn bytes<'a>(object: &'a Bound<'_, PyAny>) -> Result<Cow<'a, [u8]>> {
     })
 }
 
-/// The bytes of the key that an object is. May run Python code.
+/// The bytes of an object as a key. May run Python code.
 pub(crate) fn encode<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Encoded<'py>> {
     match value(rule, object)? {
         Value::Key(key) => Ok(key),
@@ -75,7 +75,7 @@ fn missing(object: &Bound<'_, PyAny>) -> PyResult<Failure> {
     )))
 }
 
-/// [`encode`] for an object of a column, where some stand for nothing.
+/// [`encode`] for an object in a column, where values may be missing.
 pub(crate) fn value<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     let value = part(rule, object)?;
     let values = match object.cast::<PyTuple>() {
@@ -94,7 +94,7 @@ pub(crate) fn value<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<V
     }
 }
 
-/// [`value`] for an object on its own, or for one in a tuple.
+/// [`value`] for a single object, or for one in a tuple.
 fn part<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     let exact = |bytes: Vec<u8>| Ok(Value::Key(Encoded::Exact(bytes)));
     let py = object.py();
@@ -142,7 +142,7 @@ fn part<'py>(rule: &KeyRule, object: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     if let Some(value) = moment::value(object)? {
         return Ok(value);
     }
-    // Scalars are what they would be in an array.
+    // Scalars are the same keys as in an array.
     if let Some(scalar) = numpy::scalar(object)? {
         let (column, mut buffer) = (scalar.column()?, Buffer::default());
         let key = column.key(rule, 0, &mut buffer)?;
@@ -172,10 +172,10 @@ fn no_key(object: &Bound<'_, PyAny>) -> Failure {
     ))
 }
 
-/// How deep tuples may lie in tuples: far from the end of the stack.
+/// The deepest nesting of tuples: far from overflowing the stack.
 const DEPTH: usize = 64;
 
-/// Each value behind its length, as the command joins columns.
+/// Each value after its length, like the command joins columns.
 fn of_tuple(rule: &KeyRule, values: &Bound<'_, PyTuple>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     append_tuple(rule, values, DEPTH, &mut bytes)?;
@@ -224,7 +224,7 @@ fn append_tuple(
     Ok(())
 }
 
-/// The bytes of bytes, or a copy of the bytes of anything like them.
+/// The object itself if it is `bytes`, or a copy of a similar object's bytes.
 pub(crate) fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.clone());
@@ -236,11 +236,10 @@ pub(crate) fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     Ok(bytes.cast_into()?)
 }
 
-/// The key of an `int` itself, not of a class made from it, if it is below
-/// 2**63. Runs no Python code.
+/// The key of an exact `int`, not of a subclass, if it is below 2**63. Runs no Python code.
 #[inline]
 pub(crate) fn exact_integer(object: &Bound<'_, PyAny>) -> Option<[u8; 8]> {
-    // SAFETY: the object is an int, for which the call can't fail.
+    // SAFETY: the object is an int, for which this call can't fail.
     unsafe {
         if ffi::Py_TYPE(object.as_ptr()) != &raw mut ffi::PyLong_Type {
             return None;
@@ -251,8 +250,8 @@ pub(crate) fn exact_integer(object: &Bound<'_, PyAny>) -> Option<[u8; 8]> {
     }
 }
 
-/// The 8 little-endian bytes of an integer, in two's complement: every integer
-/// that fits a signed or an unsigned 64-bit column is the key that it is there.
+/// The 8 little-endian bytes of an integer, in two's complement: an integer that fits a signed or unsigned 64-bit
+/// column is the same key as there.
 fn integer(object: &Bound<'_, PyAny>) -> Result<[u8; 8]> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(value.to_le_bytes());
@@ -273,7 +272,7 @@ pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     name.map_or_else(|_| "another type".into(), |name| name.to_string())
 }
 
-/// One key where many are meant is a mistake, though Python would iterate it.
+/// A single key in place of many is a mistake, though Python could iterate it.
 pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<()> {
     let one = keys.is_instance_of::<PyString>()
         || keys.is_instance_of::<PyBytes>()
@@ -289,8 +288,8 @@ pub(crate) fn refuse_one_key(keys: &Bound<'_, PyAny>) -> Result<()> {
     }
 }
 
-/// The library that an object's class is of, or is derived from: "numpy",
-/// "pandas", "polars" or "pyarrow"; else that of the class itself.
+/// The library that an object's class belongs to, or derives from: "numpy", "pandas", "polars" or "pyarrow"; otherwise
+/// that of the class itself.
 pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<String> {
     let root = |class: &Bound<'_, PyAny>| -> PyResult<String> {
         let module: String = class.getattr("__module__")?.extract()?;
@@ -306,8 +305,7 @@ pub(crate) fn library(object: &Bound<'_, PyAny>) -> PyResult<String> {
     root(class.as_any())
 }
 
-// In every CPython since 3.3, but in the limited API since 3.10 only, which is
-// why PyO3 does not have it for 3.9.
+// In every CPython since 3.3, but only in the limited API since 3.10, so PyO3 lacks it for 3.9.
 #[cfg(not(windows))]
 unsafe extern "C" {
     fn PyUnicode_AsUTF8AndSize(
@@ -316,17 +314,16 @@ unsafe extern "C" {
     ) -> *const std::ffi::c_char;
 }
 
-/// The UTF-8 of a `str` without copying it. It lies in the object: that of
-/// ASCII text anyway, that of other text from the first time it is asked for.
+/// The UTF-8 of a `str` without copying it. The object contains it: for ASCII text always, for other text once it was
+/// first requested.
 #[cfg(not(windows))]
 #[inline]
 pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     let object = object.as_ptr();
-    // SAFETY: the object is borrowed for 'a and a str is immutable, so its
-    // UTF-8 stays where it is. The error of a str without UTF-8 is taken back:
-    // `hash_other` says it better.
+    // SAFETY: the object is borrowed for `'a` and a str is immutable, so its UTF-8 stays in place. The error for a str
+    // that can't be UTF-8 is cleared: `hash_other` reports it better.
     unsafe {
-        // The exact type first: the flags of a type are behind a call.
+        // The exact type first: reading the flags of a type takes a call.
         let exact = ffi::Py_TYPE(object) == &raw mut ffi::PyUnicode_Type;
         if !exact && ffi::PyUnicode_Check(object) == 0 {
             return None;
@@ -341,9 +338,9 @@ pub(crate) fn utf8<'a>(object: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     }
 }
 
-/// The hash of a `str`, `bytes` or `int` itself, or of a `float`, as the one value
-/// of a key; found without running Python code.
-#[inline(always)] // the answer would go through memory
+/// The hash of an exact `str`, `bytes`, `int` or `float` as the single value of a key, found without running Python
+/// code.
+#[inline(always)] // otherwise the result would go through memory
 pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
     // SAFETY: the object is alive, and the type is only compared.
     let class = unsafe { ffi::Py_TYPE(object.as_ptr()) };
@@ -364,7 +361,7 @@ pub(crate) fn plain(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> 
 fn plain_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
     match object.cast_exact::<PyFloat>() {
         Ok(number) => float::hash(hasher, number.value()),
-        // A class made from `str`.
+        // A subclass of `str`.
         Err(_) => utf8(object).map(|bytes| hasher.hash(bytes)),
     }
 }
@@ -372,25 +369,24 @@ fn plain_other(hasher: &Hasher, object: &Bound<'_, PyAny>) -> Option<Hash> {
 /// The bytes of a `bytes`.
 ///
 /// # Safety
-/// The object is one.
+/// The object is a `bytes`.
 #[inline(always)]
 unsafe fn bytes_in_place<'a>(object: &'a Bound<'_, PyAny>) -> &'a [u8] {
     let object = object.as_ptr();
-    // SAFETY: the caller's promise; its bytes never change, and it is borrowed for 'a.
+    // SAFETY: the caller's promise; its bytes never change, and it is borrowed for `'a`.
     unsafe {
         let start = ffi::PyBytes_AsString(object).cast();
         std::slice::from_raw_parts(start, ffi::PyBytes_Size(object) as usize)
     }
 }
 
-/// The python3.dll of Windows has the limited API and no more, so texts are
-/// encoded anew there.
+/// Windows's python3.dll only has the limited API, so texts are encoded again there.
 #[cfg(windows)]
 pub(crate) fn utf8<'a>(_: &'a Bound<'_, PyAny>) -> Option<&'a [u8]> {
     None
 }
 
-/// Asks the memory for the start of an object; only a hint.
+/// Prefetches the start of an object; only a hint.
 #[inline(always)]
 pub(crate) fn prefetch(object: *const u8) {
     tamis::internals::raw::prefetch(object);

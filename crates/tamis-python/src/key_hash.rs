@@ -1,4 +1,4 @@
-//! `tamis.Hash`: a key's hash, made once for many filters.
+//! `tamis.Hash`: a key's hash, computed once for many filters.
 
 use crate::error::{Failure, Result};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ impl KeyHash {
         Self { hash, hasher }
     }
 
-    /// The hash, for a filter that hashes by `hasher`.
+    /// The hash for a filter that hashes with `hasher`.
     pub(crate) fn for_hasher(&self, hasher: &Hasher) -> Result<Hash> {
         if self.hasher.agrees_with(hasher) {
             Ok(self.hash)

@@ -27,7 +27,7 @@ mod numpy_text;
 mod options;
 mod plan;
 mod progress;
-// Mapped files, permissions and descriptors: as the original, not on Windows.
+// Uses mapped files, permissions and descriptors; like the original, not on Windows.
 #[cfg(unix)]
 mod pybloom;
 mod redis;
@@ -38,7 +38,7 @@ mod window;
 
 use pyo3::prelude::*;
 
-// What threads share is behind locks, or never changes; see `lock`.
+// Everything that threads share is locked or never changes; see `lock`.
 #[pymodule(gil_used = false)]
 mod _tamis {
     use super::*;

@@ -1,5 +1,4 @@
-//! The lock of a filter: the GIL for single calls, a real one for batches; and
-//! where there is no GIL, the real one for both.
+//! The lock of a filter: the GIL for single calls, a real lock for batches; without a GIL, the real lock for both.
 
 use crate::fork::Section;
 use crate::interrupt::Lookout;
@@ -15,38 +14,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard, TryLockResult};
 use std::time::Duration;
 
-/// What a value is wanted for.
+/// The purpose of an access.
 #[derive(Clone, Copy)]
 pub(crate) enum Access {
     Ask,
     Change,
 }
 
-/// A value that threads reach one after the other.
+/// A value that threads access one at a time.
 ///
-/// A single call takes some ten nanoseconds and holds the GIL anyway, so that
-/// is its lock: atomic instructions would double its time. Work without the GIL
-/// announces itself by a [`Mark`] first, and then takes the real lock; single
-/// calls that meet a mark let the GIL go and take it, too.
+/// A single call takes some ten nanoseconds and holds the GIL anyway, so the GIL is its lock: atomic instructions would
+/// double its time. Work without the GIL first announces itself with a [`Mark`], and then takes the real lock. Single
+/// calls that find a mark release the GIL and take the real lock, too.
 ///
-/// In a free-threaded Python a single call takes the real lock as well, while
-/// its thread is attached, and calls nothing that would detach it. Python stops
-/// attached threads between such calls, and so never forks within one.
+/// In free-threaded Python a single call takes the real lock as well, while its thread is attached, and calls nothing
+/// that would detach it. Python only stops attached threads between such calls, so it never forks within one.
 pub(crate) struct Shared<T> {
     value: UnsafeCell<T>,
     /// Calls that work without the GIL, or are about to.
     marks: AtomicUsize,
-    /// Whether a call is at the value under the GIL. Such work should not call
-    /// Python; if it does, and Python calls back or lets the GIL go, whoever
-    /// comes to the value then finds it taken.
+    /// Whether a call is using the value under the GIL. Such a call should not call Python. If it does, and Python
+    /// calls back or releases the GIL, the next access finds the value taken.
     #[cfg(not(Py_GIL_DISABLED))]
     taken: AtomicBool,
     lock: RwLock<()>,
 }
 
-// SAFETY: the value is reached under the GIL while there is no mark and it is
-// not taken, and both are set under the GIL; else, and where there is no GIL,
-// under the lock. Both order all accesses.
+// SAFETY: while there is no mark and the value isn't taken, it is accessed under the GIL, and both are set under the
+// GIL. Otherwise, and without a GIL, it is accessed under the lock. Both order all accesses.
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T: Send + Sync> Shared<T> {
@@ -60,21 +55,20 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// For work that takes no time. It is `Send`, so it takes no Python object
-    /// along.
+    /// For work that takes almost no time. `work` is `Send`, so that it can't capture Python objects.
     ///
     /// # Panics
-    /// If `work` calls Python, and that comes back to this value.
+    /// If `work` calls Python, and Python accesses this value again.
     #[inline]
     pub(crate) fn with<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut T) -> R + Send) -> R {
         match self.alone(py) {
-            // The lock is held meanwhile, where there is one.
+            // If there is a lock, it is held meanwhile.
             Some((value, _lock)) => work(value),
             None => self.detached(py, |mark| mark.write(work)),
         }
     }
 
-    /// [`with`](Self::with) for work that only asks: next to others that do.
+    /// [`with`](Self::with) for reading, concurrently with other readers.
     #[inline]
     pub(crate) fn ask<R: Send>(&self, py: Python<'_>, work: impl FnOnce(&T) -> R + Send) -> R {
         match self.beside(py) {
@@ -83,7 +77,7 @@ impl<T: Send + Sync> Shared<T> {
         }
     }
 
-    /// [`with`](Self::with), unless somebody works without the GIL.
+    /// [`with`](Self::with), unless another thread works without the GIL.
     #[inline(always)]
     pub(crate) fn with_at_once<R>(
         &self,
@@ -93,7 +87,7 @@ impl<T: Send + Sync> Shared<T> {
         self.alone(py).map(|(value, _lock)| work(value))
     }
 
-    /// [`ask`](Self::ask), unless somebody works without the GIL.
+    /// [`ask`](Self::ask), unless another thread works without the GIL.
     #[inline(always)]
     pub(crate) fn ask_at_once<R>(
         &self,
@@ -103,9 +97,8 @@ impl<T: Send + Sync> Shared<T> {
         self.beside(py).map(|(value, _lock)| work(value))
     }
 
-    /// Waits until nobody works without the GIL who would keep the caller from
-    /// asking, or from changing; Ctrl-C ends that. What was interrupted before may
-    /// still be at it in the background.
+    /// Waits until no work without the GIL keeps the caller from reading or changing the value; Ctrl-C ends the wait.
+    /// Interrupted work may still be running in the background.
     #[inline]
     pub(crate) fn wait(&self, py: Python<'_>, to: Access) -> PyResult<()> {
         match self.marks.load(Ordering::Acquire) {
@@ -143,9 +136,8 @@ impl<T: Send + Sync> Shared<T> {
             return None;
         }
         self.taken.store(true, Ordering::Relaxed);
-        // SAFETY: we hold the GIL. Without it nobody is at the value, since
-        // there is no mark, and none comes while it is taken; under it nobody
-        // is, since it was not taken.
+        // SAFETY: we hold the GIL. Nobody accesses the value without it, since there is no mark, and none is set while
+        // the value is taken. Nobody accesses it under the GIL, since it wasn't taken.
         Some((unsafe { &mut *self.value.get() }, Taken(&self.taken)))
     }
 
@@ -155,11 +147,10 @@ impl<T: Send + Sync> Shared<T> {
         self.alone(py).map(|(value, taken)| (&*value, taken))
     }
 
-    /// The lock is waited for detached only, or whoever stops all threads would
-    /// wait as well.
+    /// Only tries the lock: waiting for it while attached could deadlock with a thread that stops all others.
     #[cfg(Py_GIL_DISABLED)]
     fn alone<'a>(&'a self, _py: Python<'a>) -> Option<(&'a mut T, RwLockWriteGuard<'a, ()>)> {
-        // SAFETY: the lock excludes everybody.
+        // SAFETY: the lock excludes all others.
         free(self.lock.try_write()).map(|lock| (unsafe { &mut *self.value.get() }, lock))
     }
 
@@ -169,7 +160,7 @@ impl<T: Send + Sync> Shared<T> {
         free(self.lock.try_read()).map(|lock| (unsafe { &*self.value.get() }, lock))
     }
 
-    /// For what takes its time: without the GIL.
+    /// For slow work: without the GIL.
     #[cold]
     pub(crate) fn detached<R: Send>(
         &self,
@@ -181,7 +172,7 @@ impl<T: Send + Sync> Shared<T> {
     }
 }
 
-/// A value that a call is at under the GIL, until this is dropped.
+/// Marks a value as used by a call under the GIL, until dropped.
 #[cfg(not(Py_GIL_DISABLED))]
 struct Taken<'a>(&'a AtomicBool);
 
@@ -193,7 +184,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-/// The lock, unless somebody has it.
+/// The lock, if it is free.
 #[cfg(Py_GIL_DISABLED)]
 fn free<L>(lock: TryLockResult<L>) -> Option<L> {
     match lock {
@@ -206,15 +197,14 @@ fn free<L>(lock: TryLockResult<L>) -> Option<L> {
 /// A holder of a [`Shared`] value: a reference, or an object that keeps it alive.
 ///
 /// # Safety
-/// `shared` returns the same value at every call, wherever the holder was moved
-/// in between.
+/// `shared` returns the same value at every call, even if the holder was moved in between.
 pub(crate) unsafe trait Holds {
     type Value;
 
     fn shared(&self) -> &Shared<Self::Value>;
 }
 
-// SAFETY: a reference does not change.
+// SAFETY: a reference doesn't change.
 unsafe impl<T> Holds for &Shared<T> {
     type Value = T;
 
@@ -227,12 +217,11 @@ unsafe impl<T> Holds for &Shared<T> {
 pub(crate) struct Mark<H: Holds>(H);
 
 impl<H: Holds> Mark<H> {
-    /// Announces that the value will be reached without the GIL, as long as the
-    /// mark lives. Its locks are waited for without the GIL only, or two
-    /// threads could wait for each other.
+    /// Announces that the value will be accessed without the GIL while the mark lives. Its lock must only be waited for
+    /// without the GIL, or two threads could deadlock.
     ///
     /// # Panics
-    /// If a call is at the value under the GIL; see [`Shared::with`].
+    /// If a call is using the value under the GIL; see [`Shared::with`].
     pub(crate) fn on(holder: H, _py: Python<'_>) -> Self {
         #[cfg(not(Py_GIL_DISABLED))]
         assert!(
@@ -243,26 +232,26 @@ impl<H: Holds> Mark<H> {
         Self(holder)
     }
 
-    /// Next to other readers.
+    /// Concurrently with other readers.
     pub(crate) fn read<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
         let _section = Section::enter();
         self.read_within(work)
     }
 
-    /// Alone.
+    /// Exclusively.
     pub(crate) fn write<R>(&self, work: impl FnOnce(&mut H::Value) -> R) -> R {
         let _section = Section::enter();
         self.write_within(work)
     }
 
-    /// The own value alone and another's for reading; `None` if they are one.
+    /// Accesses this value exclusively, and the other one for reading; `None` if they are the same.
     pub(crate) fn write_beside<R>(
         &self,
         other: &Self,
         work: impl FnOnce(&mut H::Value, &H::Value) -> R,
     ) -> Option<R> {
         let _section = Section::enter();
-        // In the order of their addresses, so that no two wait for each other.
+        // Locks in the order of addresses, to avoid deadlocks.
         match std::ptr::from_ref(self.0.shared()).cmp(&std::ptr::from_ref(other.0.shared())) {
             std::cmp::Ordering::Equal => None,
             std::cmp::Ordering::Less => {
@@ -277,14 +266,14 @@ impl<H: Holds> Mark<H> {
     fn read_within<R>(&self, work: impl FnOnce(&H::Value) -> R) -> R {
         let shared = self.0.shared();
         let _lock = shared.lock.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes writers, and the mark calls under the GIL.
+        // SAFETY: the lock excludes writers, and the mark excludes calls under the GIL.
         work(unsafe { &*shared.value.get() })
     }
 
     fn write_within<R>(&self, work: impl FnOnce(&mut H::Value) -> R) -> R {
         let shared = self.0.shared();
         let _lock = shared.lock.write().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the lock excludes everybody, and the mark calls under the GIL.
+        // SAFETY: the lock excludes all others, and the mark excludes calls under the GIL.
         work(unsafe { &mut *shared.value.get() })
     }
 }
@@ -295,13 +284,12 @@ impl<H: Holds> Drop for Mark<H> {
     }
 }
 
-/// For locks behind which a panic leaves nothing half done.
+/// For locks whose data stays valid after a panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Refuses a subinterpreter: a thread that takes the GIL back would take it for
-/// the main one, and wait for itself.
+/// Refuses subinterpreters: a thread that takes the GIL again would take the main interpreter's, and deadlock.
 pub(crate) fn require_main_interpreter(_py: Python<'_>) -> PyResult<()> {
     // SAFETY: the thread is attached to an interpreter.
     match unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) } {

@@ -1,4 +1,4 @@
-//! Answers for a batch, in the shape that the caller's library knows.
+//! The answers of a batch, in a type that fits the caller's library.
 
 use crate::error::{Failure, Result};
 use crate::key;
@@ -12,15 +12,15 @@ use std::ptr;
 use std::sync::Arc;
 use tamis_python_core::arrow::{ArrowArray, ArrowSchema, Owned};
 
-/// Where answers go.
+/// A collector of answers.
 pub(crate) enum Answers {
-    /// Nobody wants them.
+    /// Answers aren't wanted.
     Dropped,
     Bools(Vec<bool>),
     Bits(Bits),
 }
 
-/// Answers, eight a byte, as Arrow has them.
+/// Answers, eight per byte, in Arrow's order.
 #[derive(Default)]
 pub(crate) struct Bits {
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ pub(crate) struct Bits {
 }
 
 impl Answers {
-    /// In the shape in which they become an object like the keys.
+    /// A collector for the type that becomes an object like the keys.
     pub(crate) fn wanted(keys: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(match key::library(keys)?.as_str() {
             "pyarrow" | "polars" => Self::Bits(Bits::default()),
@@ -44,7 +44,7 @@ impl Answers {
         }
     }
 
-    /// Makes room for as many more, or says that there is none.
+    /// Makes room for this many more answers, or reports that memory is short.
     pub(crate) fn reserve(&mut self, more: usize) -> Result<()> {
         let reserved = match self {
             Self::Dropped => Ok(()),
@@ -57,8 +57,7 @@ impl Answers {
         })
     }
 
-    /// As an object like the keys: a list, a numpy array, a column of pyarrow
-    /// or polars; else a [`Mask`].
+    /// Converts to an object like the keys: a list, a numpy array, or a pyarrow or polars column; otherwise a [`Mask`].
     pub(crate) fn like<'py>(self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = keys.py();
         let library = key::library(keys)?;
@@ -86,8 +85,7 @@ impl Answers {
     }
 }
 
-/// A list of the answers. It is made of the usual one, in one go, and then the
-/// others are set.
+/// A list of the answers. It is first filled with the more frequent one, then the others are set.
 fn list<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
     let trues = answers.iter().filter(|answer| **answer).count();
     let usual = trues * 2 >= answers.len();
@@ -101,8 +99,7 @@ fn list<'py>(py: Python<'py>, answers: &[bool]) -> PyResult<Bound<'py, PyAny>> {
         .enumerate()
         .filter(|(_, answer)| **answer != usual);
     for (index, _) in others {
-        // SAFETY: the list is ours and has this index; a new reference to the
-        // constant is handed over.
+        // SAFETY: the list is ours and has this index; it takes ownership of a new reference to the constant.
         unsafe {
             let other = ffi::PyBool_FromLong((!usual).into());
             ffi::PyList_SetItem(list.as_ptr(), index as ffi::Py_ssize_t, other);
@@ -176,7 +173,7 @@ impl Mask {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A mask is bool and nothing else; consumers cast.
+        // A mask is always bool; consumers cast.
         let _ = requested_schema;
         let schema = ArrowSchema {
             format: c"b".as_ptr(),
@@ -200,14 +197,14 @@ impl Mask {
             offset: 0,
             n_buffers: 2,
             n_children: 0,
-            // SAFETY: it was just made; the array owns it until its release.
+            // SAFETY: just created; the array owns it until its release.
             buffers: unsafe { &raw const (*owner).buffers }.cast(),
             children: ptr::null_mut(),
             dictionary: ptr::null_mut(),
             release: Some(release_array),
             private_data: owner.cast(),
         };
-        // SAFETY: both were just made as the specification demands, and moved here.
+        // SAFETY: both were just created as the specification demands, and moved here.
         let (schema, array) = unsafe { (Owned::new(schema), Owned::new(array)) };
         Ok((
             PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
@@ -216,24 +213,23 @@ impl Mask {
     }
 }
 
-/// What an exported array keeps alive.
+/// The data that an exported array keeps alive.
 struct Exported {
     buffers: [*const c_void; 2],
     _bits: Arc<Bits>,
 }
 
 /// # Safety
-/// The schema is one of ours that was not released.
+/// The schema is ours and wasn't released.
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: the caller's promise; its texts are static.
+    // SAFETY: the caller's promise; its strings are static.
     unsafe { (*schema).release = None }
 }
 
 /// # Safety
-/// The array is one of ours that was not released, and nobody uses its buffers
-/// any more.
+/// The array is ours and wasn't released, and nobody uses its buffers any more.
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: the caller's promise; what it carries was made by `Box::into_raw`.
+    // SAFETY: the caller's promise; `Box::into_raw` made its private data.
     unsafe {
         drop(Box::from_raw((*array).private_data.cast::<Exported>()));
         (*array).release = None;

@@ -1,11 +1,9 @@
-//! `add` and `in` without what PyO3 puts around every call.
+//! `add` and `in` without the overhead that PyO3 adds to every call.
 //!
-//! Under the limited API of 3.9 a method made by PyO3 receives a tuple that
-//! Python has to make for every call, and every call counts itself in the
-//! thread's memory. That takes longer than all the rest of adding or asking a
-//! key; and the longer the way from key to key, the fewer misses of the cache
-//! overlap. So these are called with the object itself, and do the usual thing
-//! in place: everything else is a call.
+//! Under the limited API of 3.9, PyO3's methods receive a tuple that Python has to create for every call, and every
+//! call updates a counter in the thread's memory. That takes longer than everything else in adding or querying a key.
+//! Also, the more instructions between keys, the fewer cache misses overlap. So these functions take the object itself,
+//! and handle the usual case inline; everything else is a call.
 
 use crate::buffer;
 use crate::key::prefetch;
@@ -25,15 +23,14 @@ pub(crate) trait Add: PyClass {
 
     fn add(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool>;
 
-    /// [`add`](Self::add) where it is the usual case, which runs no Python code
-    /// and can't fail.
+    /// [`add`](Self::add) for the usual case, which runs no Python code and can't fail.
     #[inline(always)]
     fn add_at_once(_: &Bound<'_, Self>, _: &Bound<'_, PyAny>) -> Option<bool> {
         None
     }
 }
 
-/// A class that keys are added to, at a time if one is given.
+/// A class that keys are added to, optionally with a time.
 pub(crate) trait AddAt: Add {
     /// The signature and documentation.
     const DOC: &'static CStr;
@@ -45,30 +42,29 @@ pub(crate) trait AddAt: Add {
     ) -> PyResult<bool>;
 }
 
-/// A class whose keys are asked.
+/// A class whose keys are queried.
 pub(crate) trait Contains: PyClass {
     fn contains(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool>;
 
-    /// As [`Add::add_at_once`].
+    /// Like [`Add::add_at_once`].
     fn contains_at_once(this: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Option<bool>;
 
     /// The bytes that `memoryview` shows.
     fn shown<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>>;
 }
 
-/// The method, for the class to have.
+/// The method, to be set on the class.
 pub(crate) fn add<T: Add>(py: Python<'_>) -> PyResult<Py<PyAny>> {
     let call = ffi::PyMethodDefPointer {
         PyCFunction: call_add::<T>,
     };
-    // SAFETY: these flags are those of such a function.
+    // SAFETY: these flags match the function.
     unsafe { named_add::<T>(py, call, ffi::METH_O, <T as Add>::DOC) }
 }
 
-/// The method of a class whose keys may be added at a time.
+/// The method of a class whose keys may have a time.
 pub(crate) fn add_at<T: AddAt>(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    // In every CPython since 3.7, but in the limited API since 3.10 only, which is why PyO3 does not
-    // have it for 3.9.
+    // In every CPython since 3.7, but only in the limited API since 3.10, so PyO3 lacks it for 3.9.
     const METH_FASTCALL: c_int = 0x80;
     type Fast = unsafe extern "C" fn(
         *mut ffi::PyObject,
@@ -77,12 +73,12 @@ pub(crate) fn add_at<T: AddAt>(py: Python<'_>) -> PyResult<Py<PyAny>> {
         *mut ffi::PyObject,
     ) -> *mut ffi::PyObject;
     let call = ffi::PyMethodDefPointer {
-        // SAFETY: Python calls it as the flags say, not as this type does.
+        // SAFETY: Python calls it according to the flags, not to this type.
         PyCFunction: unsafe {
             std::mem::transmute::<Fast, ffi::PyCFunction>(call_add_at::<T> as Fast)
         },
     };
-    // SAFETY: these flags are those of such a function.
+    // SAFETY: these flags match the function.
     unsafe {
         named_add::<T>(
             py,
@@ -96,14 +92,14 @@ pub(crate) fn add_at<T: AddAt>(py: Python<'_>) -> PyResult<Py<PyAny>> {
 /// A method `add` of the class `T`.
 ///
 /// # Safety
-/// The function is one of these flags, and takes a `T` first.
+/// The function matches these flags, and takes a `T` first.
 unsafe fn named_add<T: PyClass>(
     py: Python<'_>,
     call: ffi::PyMethodDefPointer,
     flags: c_int,
     doc: &'static CStr,
 ) -> PyResult<Py<PyAny>> {
-    // Python refers to the definition for as long as the class lives: forever.
+    // Python uses the definition for as long as the class lives: forever.
     let definition = Box::leak(Box::new(ffi::PyMethodDef {
         ml_name: c"add".as_ptr(),
         ml_meth: call,
@@ -118,8 +114,8 @@ unsafe fn named_add<T: PyClass>(
     }
 }
 
-/// The class with `in`: a slot can be set only where a class is made, so this is
-/// one of that name derived from PyO3's, with nothing else of its own.
+/// The class with `in`. A slot can only be set when a class is created, so this is a class of that name derived from
+/// PyO3's, which adds nothing else.
 pub(crate) fn class_with_in<'py, T: Contains>(
     py: Python<'py>,
     name: &'static CStr,
@@ -127,11 +123,11 @@ pub(crate) fn class_with_in<'py, T: Contains>(
     let base = py.get_type::<T>();
     let doc: Option<String> = base.getattr("__doc__")?.extract()?;
     let doc = doc.unwrap_or_default();
-    // Python 3.9 does not tell it.
+    // Python 3.9 doesn't have it.
     let signature: Option<String> = base.getattr("__text_signature__")?.extract()?;
     let full = name.to_string_lossy();
     let short = full.rsplit('.').next().unwrap_or_default();
-    // As C code has them both in one text.
+    // C code has both in one string.
     let doc = CString::new(match signature {
         Some(signature) => format!("{short}{signature}\n--\n\n{doc}"),
         None => doc,
@@ -156,35 +152,34 @@ pub(crate) fn class_with_in<'py, T: Contains>(
     ];
     let mut spec = ffi::PyType_Spec {
         name: name.as_ptr(),
-        // As large as its base.
+        // The same size as its base.
         basicsize: 0,
         itemsize: 0,
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_BASETYPE) as _,
         slots: slots.as_mut_ptr(),
     };
-    // Python 3.9 takes no single class.
+    // Python 3.9 requires a tuple.
     let bases = PyTuple::new(py, [base])?;
-    // SAFETY: the specification is whole and is copied but for the name, which
-    // is static; a new reference or an exception.
+    // SAFETY: the specification is complete, and is copied except for the name, which is static; a new reference or an
+    // exception.
     unsafe {
         let class = ffi::PyType_FromSpecWithBases(&mut spec, bases.as_ptr());
         Ok(Bound::from_owned_ptr_or_err(py, class)?.cast_into()?)
     }
 }
 
-/// Keys in a row are no farther from each other.
+/// Consecutive keys are at most this far apart.
 const ROW: usize = 1024;
-/// How far behind a key the ones to come are asked for: a few keys ahead.
+/// How far after a key to prefetch: a few keys ahead.
 const AHEAD: usize = 512;
 
-/// Asks the memory for the keys to come. Texts that were made in a row lie in a
-/// row, and a loop over them would wait for each. If this key does not follow
-/// the last one, nobody knows where the next one is, and asking in vain would
-/// take time from others.
+/// Prefetches the next keys. Texts created in a row are adjacent in memory, and a loop over them would otherwise wait
+/// for each. If this key doesn't follow the last one, the next one's place is unknown, and a useless prefetch would
+/// slow down others.
 #[inline(always)]
 fn fetch_next(key: *mut ffi::PyObject) {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    // Threads that run side by side would contend for it.
+    // Concurrent threads would contend for it.
     if cfg!(Py_GIL_DISABLED) {
         return;
     }
@@ -199,7 +194,7 @@ fn fetch_next(key: *mut ffi::PyObject) {
 ///
 /// # Safety
 /// - The thread is attached, and stays so during `'a`.
-/// - Both are objects that live during `'a`; Python keeps those of a call.
+/// - Both are objects that live during `'a`; Python keeps those of a call alive.
 /// - The first one is a `T`, which Python has checked.
 #[inline(always)]
 unsafe fn arguments<'a, T>(
@@ -217,7 +212,7 @@ unsafe fn arguments<'a, T>(
 /// `add` of the class `T`.
 ///
 /// # Safety
-/// That of [`arguments`].
+/// As for [`arguments`].
 unsafe extern "C" fn call_add<T: Add>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
@@ -236,11 +231,11 @@ unsafe extern "C" fn call_add<T: Add>(
     unsafe { ffi::PyBool_FromLong(new.into()) }
 }
 
-/// `add` of the class `T` with a key, and perhaps a time, by its place or as `at`.
+/// `add` of the class `T` with a key, and perhaps a time, by position or as `at`.
 ///
 /// # Safety
-/// - That of [`arguments`] for `this` and each of `given`.
-/// - `given` are as many objects as `places` and `names`, a tuple or null, say together.
+/// - As for [`arguments`], for `this` and each of `given`.
+/// - `given` has as many objects as `places` and `names`, a tuple or null, say together.
 unsafe extern "C" fn call_add_at<T: AddAt>(
     this: *mut ffi::PyObject,
     given: *const *mut ffi::PyObject,
@@ -253,7 +248,7 @@ unsafe extern "C" fn call_add_at<T: AddAt>(
             true => 0,
             false => ffi::PyTuple_Size(names) as usize,
         };
-        // Of no objects, Python may give no place.
+        // For zero objects, Python may pass a null pointer.
         let given = match places as usize + named {
             0 => &[][..],
             count => std::slice::from_raw_parts(given, count),
@@ -301,7 +296,7 @@ unsafe extern "C" fn call_add_at<T: AddAt>(
 /// `in` of the class `T`.
 ///
 /// # Safety
-/// That of [`arguments`].
+/// As for [`arguments`].
 unsafe extern "C" fn call_contains<T: Contains>(
     this: *mut ffi::PyObject,
     key: *mut ffi::PyObject,
@@ -321,7 +316,7 @@ unsafe extern "C" fn call_contains<T: Contains>(
 /// `memoryview` of the class `T`.
 ///
 /// # Safety
-/// That of [`arguments`] for `this`, and that of [`buffer::share`] for `view`.
+/// As for [`arguments`] with `this`, and for [`buffer::share`] with `view`.
 unsafe extern "C" fn call_get_buffer<T: Contains>(
     this: *mut ffi::PyObject,
     view: *mut buffer::View,
@@ -345,7 +340,7 @@ unsafe extern "C" fn call_get_buffer<T: Contains>(
     }
 }
 
-/// The call in the general case; `None` if it has raised.
+/// The call in the general case; `None` if it raised an exception.
 #[inline(never)]
 fn whole_call(what: &str, py: Python<'_>, call: impl FnOnce() -> PyResult<bool>) -> Option<bool> {
     let error = match catch_unwind(AssertUnwindSafe(call)) {

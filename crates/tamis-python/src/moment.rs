@@ -1,5 +1,4 @@
-//! Python's own dates, times, durations, decimals and UUIDs as keys, and those
-//! that other libraries derive from them.
+//! Python's dates, times, durations, decimals and UUIDs as keys, and other libraries' subclasses of them.
 
 use crate::encoded::{Encoded, Value};
 use crate::error::{Failure, Result};
@@ -17,7 +16,7 @@ struct Classes {
     time: Py<PyAny>,
     timedelta: Py<PyAny>,
     utc: Py<PyAny>,
-    /// The beginning of 1970 in UTC.
+    /// The start of 1970 in UTC.
     epoch: Py<PyAny>,
 }
 
@@ -40,15 +39,14 @@ fn classes(py: Python<'_>) -> PyResult<&Classes> {
     })
 }
 
-/// The key of such an object, in the text that a column's value has; `None` for
-/// an object of another kind.
+/// The key of such an object, with the same text as a column's value; `None` for other objects.
 pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>>> {
     let py = object.py();
     let classes = classes(py)?;
     let text = |text: &[u8]| Ok(Some(Value::Key(Encoded::Text(PyBytes::new(py, text)))));
     let is = |class: &Py<PyAny>| object.is_instance(class.bind(py));
     if is(&classes.datetime)? {
-        // pandas' NaT is one of these.
+        // pandas' NaT is an instance, too.
         if object.ne(object)? {
             return Ok(Some(Value::Missing));
         }
@@ -84,7 +82,7 @@ pub(crate) fn value<'py>(object: &Bound<'py, PyAny>) -> Result<Option<Value<'py>
     }
     if is(&classes.timedelta)? {
         let micros = micros_of(object)?;
-        // pandas' have more digits.
+        // pandas' types have more digits.
         let nanos = match object.getattr_opt("nanoseconds")? {
             Some(nanos) => nanos.extract::<i128>()?,
             None => 0,
@@ -122,20 +120,20 @@ pub(crate) fn length(object: &Bound<'_, PyAny>) -> Result<Option<i128>> {
     Ok(None)
 }
 
-/// The microseconds since 1970 of a datetime, or of a date's midnight in UTC; `None` for an object
-/// of another class, and within for what stands for none. Without a time zone it is what the
-/// object's own `timestamp()` says: local time for Python's, UTC for pandas'.
+/// The microseconds since 1970 of a datetime, or of a date's midnight in UTC. `None` for other classes, and an inner
+/// `None` for a missing value. Without a time zone, the object's own `timestamp()` decides: local time for Python's,
+/// UTC for pandas'.
 pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> {
     let py = object.py();
     let classes = classes(py)?;
     let is = |class: &Py<PyAny>| object.is_instance(class.bind(py));
     let exact = object.get_type().is(&classes.datetime);
     if exact || is(&classes.datetime)? {
-        // pandas' NaT is one of these.
+        // pandas' NaT is an instance, too.
         if !exact && object.ne(object)? {
             return Ok(Some(None));
         }
-        // Most are in UTC, which needs not be asked for its offset.
+        // Most are in UTC, so the offset need not be looked up.
         let is_utc = exact && object.getattr(intern!(py, "tzinfo"))?.is(&classes.utc);
         if is_utc || !object.call_method0(intern!(py, "utcoffset"))?.is_none() {
             let since = object.sub(&classes.epoch)?;
@@ -146,7 +144,7 @@ pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> 
                 "at: expected a time that this system's calendar has, got {object}: {error}"
             ))
         })?;
-        // The seconds are whole and exact; the fraction would be rounded far from 1970.
+        // The whole seconds are exact; a fraction would be rounded far from 1970.
         let fraction: i128 = object.getattr("microsecond")?.extract()?;
         let seconds = (told.extract::<f64>()? - fraction as f64 / 1e6).round();
         return Ok(Some(Some(seconds as i128 * 1_000_000 + fraction)));
@@ -159,10 +157,10 @@ pub(crate) fn micros(object: &Bound<'_, PyAny>) -> Result<Option<Option<i128>>> 
     Ok(None)
 }
 
-/// Whether it is of a class of a module that the program uses.
+/// Whether it is an instance of a class in a module that the program uses.
 fn is_of(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
     match imported(object.py(), module)? {
-        // A module that is being imported may not have it yet.
+        // A module that is still being imported may lack it.
         Some(module) => match module.getattr_opt(class)? {
             Some(class) => object.is_instance(&class),
             None => Ok(false),
@@ -175,7 +173,7 @@ fn iso(datetime: &Bound<'_, PyAny>) -> PyResult<String> {
     datetime.call_method1("isoformat", (" ",))?.extract()
 }
 
-/// Without the zeros at the end of a fraction.
+/// Removes trailing zeros of a fraction.
 fn shortened(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')
@@ -184,7 +182,7 @@ fn shortened(text: &str) -> &str {
     }
 }
 
-/// All its digits, those behind the point, too: `1.0` and `1.00` are two texts.
+/// With all its digits, including those after the point: `1.0` and `1.00` are different texts.
 fn of_decimal<'py>(number: &Bound<'py, PyAny>) -> Result<Value<'py>> {
     const MOST: i64 = 1000;
     let yes = |question: &str| number.call_method0(question)?.is_truthy();

@@ -1,4 +1,4 @@
-//! Arrays of numpy, read in place.
+//! numpy arrays, read in place.
 
 use crate::error::{Failure, Result};
 use crate::numpy_text::{self, memory};
@@ -8,8 +8,7 @@ use tamis_python_core::column::{Bits, KeyColumn, Values};
 use tamis_python_core::fixed::{Encoding, Fixed};
 use tamis_python_core::text::{Temporal, Ticks};
 
-/// The object as a numpy array, if it is one or can be seen as one. Only asks
-/// if the program uses numpy at all.
+/// The object as a numpy array, if it is one or can be viewed as one. Only checks if the program uses numpy at all.
 pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(numpy) = imported(object.py(), "numpy")? else {
         return Ok(None);
@@ -24,20 +23,20 @@ pub(crate) fn as_array<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound
     }
 }
 
-/// A module that the program has imported.
+/// A module, if the program has imported it.
 pub(crate) fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let modules = py.import("sys")?.getattr("modules")?;
     let module = modules.call_method1("get", (name,))?;
     Ok((!module.is_none()).then_some(module))
 }
 
-/// Which rows of a masked array (`numpy.ma`) have no value, if some have none.
+/// Which rows of a masked array (`numpy.ma`) have no value, if any.
 pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     let Some(masks) = imported(array.py(), "numpy.ma")? else {
         return Ok(None);
     };
     let dtype = array.getattr("dtype")?;
-    // Of an array of several fields, each field has a mask.
+    // In an array with several fields, each field has a mask.
     if !array.is_instance(&masks.getattr("MaskedArray")?)? || !dtype.getattr("names")?.is_none() {
         return Ok(None);
     }
@@ -45,7 +44,7 @@ pub(crate) fn masked(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     some_true(&mask)
 }
 
-/// The array of bool, if something in it is true.
+/// The array of bool, if any value is true.
 pub(crate) fn some_true(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>> {
     if array.call_method0("any")?.is_truthy()? {
         array.call_method0("tolist")?.extract().map(Some)
@@ -54,10 +53,10 @@ pub(crate) fn some_true(array: &Bound<'_, PyAny>) -> PyResult<Option<Vec<bool>>>
     }
 }
 
-/// A scalar of numpy's, as an array of one.
+/// A numpy scalar, as an array of length 1.
 pub(crate) struct Scalar<'py>(Bound<'py, PyAny>);
 
-/// The object as a scalar of numpy's that is no integer and no class of Python's.
+/// The object as a numpy scalar, unless it is an integer or an instance of a Python class.
 pub(crate) fn scalar<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Scalar<'py>>> {
     let Some(numpy) = imported(object.py(), "numpy")? else {
         return Ok(None);
@@ -89,15 +88,14 @@ impl Scalar<'_> {
     }
 }
 
-/// The array as a column; `None` if it holds Python objects. `utc` says that its
-/// timestamps are moments in UTC.
+/// The array as a column; `None` if it holds Python objects. With `utc`, its timestamps are in UTC.
 pub(crate) fn column<'a>(
     array: &'a Bound<'_, PyAny>,
     masked: Option<&[bool]>,
     utc: bool,
 ) -> Result<Option<KeyColumn<'a>>> {
     let len = require_one_dimension(array)?;
-    // SAFETY: the array holds its memory as long as it lives, which is 'a.
+    // SAFETY: the array keeps its memory as long as it lives, which is `'a`.
     let values = unsafe { values(array, utc)? };
     Ok(values.map(|(values, nulls)| KeyColumn {
         len,
@@ -106,10 +104,10 @@ pub(crate) fn column<'a>(
     }))
 }
 
-/// The values of an array, and which of them are nulls that only they know of.
+/// The values of an array, and which of them are missing, if only the values show it.
 ///
 /// # Safety
-/// The memory of the array is there for as long as `'a`.
+/// The memory of the array stays valid during `'a`.
 unsafe fn values<'a>(
     array: &Bound<'_, PyAny>,
     utc: bool,
@@ -138,8 +136,7 @@ unsafe fn values<'a>(
     let rows = require_one_dimension(array)?;
     let order: char = dtype.getattr("byteorder")?.extract()?;
     let swapped = order == '>' || (order != '<' && cfg!(target_endian = "big"));
-    // SAFETY: the array has `width` bytes at every multiple of the stride, for
-    // as many rows; the caller's promise.
+    // SAFETY: the array has `width` bytes at every multiple of the stride, for this many rows; the caller's promise.
     let fixed = unsafe { Fixed::new(first, stride, rows, width, swapped, encoding) };
     Ok(Some((Values::Fixed(fixed), None)))
 }
@@ -151,10 +148,10 @@ fn unknown(dtype: &Bound<'_, PyAny>) -> Failure {
     ))
 }
 
-/// The fields of a structured array: its rows are tuples.
+/// The fields of a structured array, whose rows are tuples.
 ///
 /// # Safety
-/// That of [`values`].
+/// As for [`values`].
 unsafe fn fields<'a>(
     array: &Bound<'_, PyAny>,
     dtype: &Bound<'_, PyAny>,
@@ -189,7 +186,7 @@ unsafe fn fields<'a>(
     Ok(Some((Values::Tuple(columns), None)))
 }
 
-/// What the numbers of dates (`M`) and durations (`m`) stand for.
+/// The meaning of the numbers of dates (`M`) and durations (`m`).
 fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal> {
     let numpy = dtype.py().import("numpy")?;
     let (unit, count): (String, i64) = numpy.call_method1("datetime_data", (dtype,))?.extract()?;
@@ -219,7 +216,7 @@ fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal>
         ("ps", _) => part(12),
         ("fs", _) => part(15),
         ("as", _) => part(18),
-        // Of months and years as durations, nobody knows how long they are.
+        // Months and years as durations have no fixed length.
         _ => return Err(unknown(dtype)),
     };
     Ok(if date {
@@ -229,7 +226,7 @@ fn temporal(dtype: &Bound<'_, PyAny>, date: bool, utc: bool) -> Result<Temporal>
     })
 }
 
-/// How many keys an array has, which must be in a row.
+/// The number of keys in an array, which must have one dimension.
 pub(crate) fn require_one_dimension(array: &Bound<'_, PyAny>) -> Result<usize> {
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     match shape.as_slice() {

@@ -1,5 +1,4 @@
-//! numpy's strings of variable length (`StringDType`), read in place by the
-//! functions that numpy has for it.
+//! numpy's variable-length strings (`StringDType`), read in place with numpy's functions for them.
 
 use crate::error::{Failure, Result};
 use pyo3::ffi;
@@ -14,7 +13,7 @@ type Load = unsafe extern "C" fn(*mut c_void, *const u8, *mut StaticString) -> c
 type Acquire = unsafe extern "C" fn(*mut ffi::PyObject) -> *mut c_void;
 type Release = unsafe extern "C" fn(*mut c_void);
 
-/// Numpy's functions of this ABI, in their places of its table.
+/// numpy's functions, at their positions in this ABI's table.
 struct Functions {
     load: Load,
     acquire: Acquire,
@@ -25,7 +24,7 @@ const VERSION: usize = 0;
 const LOAD: usize = 313;
 const ACQUIRE: usize = 316;
 const RELEASE: usize = 318;
-/// The version of the ABI that has them there.
+/// The ABI version with these positions.
 const ABI: c_uint = 0x0200_0000;
 
 #[repr(C)]
@@ -35,12 +34,12 @@ struct StaticString {
 }
 
 impl Functions {
-    /// None in a numpy of another ABI.
+    /// `None` for a numpy with another ABI.
     fn of(py: Python<'_>) -> PyResult<Option<Self>> {
         let module = py.import("numpy._core._multiarray_umath")?;
         let capsule = module.getattr("_ARRAY_API")?;
-        // SAFETY: numpy's table, which begins with the version of the ABI; in
-        // this one, these are the functions at their places.
+        // SAFETY: numpy's table, which begins with the version of the ABI; in this version, these functions are at
+        // these positions.
         unsafe {
             let table = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null());
             if table.is_null() {
@@ -59,12 +58,11 @@ impl Functions {
     }
 }
 
-/// Where the texts of an array are, and which of them are missing; `None` if
-/// this numpy is not known, so that it has to be asked for objects.
+/// The texts of an array, and which of them are missing; `None` if this numpy isn't known, so that it has to be read as
+/// objects.
 ///
 /// # Safety
-/// The array has one dimension and the type `StringDType`. It is alive, and
-/// nobody changes it, for as long as `'a`.
+/// The array has one dimension and the type `StringDType`. It is alive, and nobody changes it, during `'a`.
 pub(crate) unsafe fn values<'a>(
     array: &Bound<'_, PyAny>,
 ) -> Result<Option<(Values<'a>, Option<Bits<'a>>)>> {
@@ -78,9 +76,8 @@ pub(crate) unsafe fn values<'a>(
     let mut texts: Vec<&[u8]> = Vec::with_capacity(len);
     let mut missing = Vec::new();
     let mut damaged = None;
-    // SAFETY: the type is numpy's for such strings, and the allocator that is
-    // acquired is released; the rows are the array's. By the caller's promise
-    // nobody changes the array, so the texts stay where they are.
+    // SAFETY: the type is numpy's for such strings, and the acquired allocator is released; the rows belong to the
+    // array. By the caller's promise nobody changes the array, so the texts stay in place.
     unsafe {
         let allocator = (functions.acquire)(dtype.as_ptr());
         for row in 0..len {
@@ -115,8 +112,7 @@ pub(crate) unsafe fn values<'a>(
     Ok(Some((Values::Texts(texts), valid)))
 }
 
-/// The address of the first row of an array of one dimension, and the distance
-/// from each to the next.
+/// The address of the first row of a one-dimensional array, and the distance between rows.
 pub(crate) fn memory(array: &Bound<'_, PyAny>) -> PyResult<(*const u8, isize)> {
     let data = array.getattr("__array_interface__")?.get_item("data")?;
     let (address, _): (usize, Bound<'_, PyBool>) = data.extract()?;

@@ -1,4 +1,4 @@
-//! Arguments that several calls share: which kind, which hash, which secret.
+//! Arguments shared by several calls: kind, hash and secret.
 
 use crate::error::{Failure, Result};
 use crate::lock::lock;
@@ -14,8 +14,8 @@ use tamis::{
     window::{Span, WindowOptions},
 };
 
-/// The plan of a filter of this kind, at a rate or in a size. It takes longer than
-/// to make a small filter, so the latest few are remembered.
+/// The plan of a filter of this kind, by rate or size. Planning takes longer than creating a small filter, so the
+/// latest few plans are cached.
 pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan> {
     type Asked = (Kind, u64, bool, u64);
     const FEW: usize = 8;
@@ -37,7 +37,7 @@ pub(crate) fn plan(kind: Kind, keys: u64, size: Result<f64, u64>) -> Result<Plan
     Ok(plan)
 }
 
-/// The plan of a window. One of the last keys is made for as many.
+/// The plan of a window. A window of the last keys is made for that many.
 pub(crate) fn plan_window(window: &WindowOptions, n: Option<u64>, rate: f64) -> Result<Plan> {
     let keys = match (window.span(), n) {
         (Span::Keys(last), None) => last,
@@ -58,7 +58,7 @@ pub(crate) fn plan_window(window: &WindowOptions, n: Option<u64>, rate: f64) -> 
     Ok(Plan::window(window, keys, rate)?)
 }
 
-/// The numbers of a textbook filter, for those who set them.
+/// The parameters of a textbook filter, if set.
 #[derive(Clone, Copy)]
 pub(crate) struct Textbook {
     pub(crate) bits: Option<Count>,
@@ -66,7 +66,7 @@ pub(crate) struct Textbook {
 }
 
 impl Textbook {
-    /// The filter of exactly these numbers, if any is given.
+    /// A filter of exactly the given numbers, if there are any.
     pub(crate) fn plan(
         self,
         kind: Kind,
@@ -96,7 +96,7 @@ impl Textbook {
     }
 }
 
-/// How many threads to use; 0 asks for one a core.
+/// The number of threads to use; 0 means one per core.
 pub(crate) fn threads(asked: usize) -> usize {
     match asked {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -104,15 +104,15 @@ pub(crate) fn threads(asked: usize) -> usize {
     }
 }
 
-/// Needs that decide the kind of a filter.
+/// Requirements that decide the kind of a filter.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Need {
     pub(crate) delete: bool,
     pub(crate) grow: bool,
     pub(crate) finished: bool,
-    /// Whether processes are to write the file at once.
+    /// Whether several processes write the file at the same time.
     pub(crate) shared: bool,
-    /// What it is to remember, if not all.
+    /// The window to remember, if it should forget.
     pub(crate) window: Option<WindowOptions>,
 }
 
@@ -125,7 +125,7 @@ impl Need {
         }
     }
 
-    /// The same for a file, or a server, that several write to.
+    /// The same for a file or server with several writers.
     pub(crate) fn in_file(self) -> Self {
         Self {
             shared: true,
@@ -133,7 +133,7 @@ impl Need {
         }
     }
 
-    /// The kinds that serve, the one to take first where sizes are equal.
+    /// The suitable kinds; the first one is preferred if sizes are equal.
     fn kinds(self) -> Result<&'static [Kind]> {
         let Self {
             delete,
@@ -162,7 +162,7 @@ impl Need {
         })
     }
 
-    /// The plan of the kind that is named, or else of the smallest that serves.
+    /// The plan of the named kind, or else of the smallest suitable one.
     pub(crate) fn plan(
         self,
         kind: Option<&str>,
@@ -214,8 +214,7 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind> {
         })
 }
 
-/// How keys are hashed: under a seed, a random secret in the filter, or a
-/// secret that is kept apart from it; and by which rule.
+/// How keys are hashed: with a seed, a random secret in the filter, or a secret kept outside it; and by which rule.
 pub(crate) fn hasher(
     seed: Option<Count>,
     keyed: bool,
@@ -237,7 +236,7 @@ pub(crate) fn hasher(
     Ok(hasher.with_rule(rule))
 }
 
-/// The secret, in one of the two ways to give it.
+/// The secret, from either of the two arguments.
 fn given_secret(
     key: Option<&Bound<'_, PyAny>>,
     key_file: Option<PathBuf>,
@@ -253,8 +252,7 @@ fn given_secret(
     }
 }
 
-/// Which differences between keys that are text don't count.
-/// [`rule`] for keys that are tuples of so many values.
+/// Which differences between text keys don't count: [`rule`] for keys that are tuples of this many values.
 pub(crate) fn rule_of(ignore_case: bool, url: bool, values: usize) -> Result<KeyRule> {
     rule(ignore_case, url).of_values(values).ok_or_else(|| {
         Failure::parameter(format!(
@@ -274,7 +272,7 @@ pub(crate) fn rule(ignore_case: bool, url: bool) -> KeyRule {
     rule
 }
 
-/// How to open a filter with the secret, if one is given.
+/// Options for opening a filter, with the secret if there is one.
 pub(crate) fn open(key: Option<&Bound<'_, PyAny>>, key_file: Option<PathBuf>) -> Result<Open> {
     let secret = given_secret(key, key_file, SecretKey::load)?;
     Ok(secret.map_or(Open::new(), |secret| Open::new().key(secret)))
@@ -290,6 +288,6 @@ fn secret(key: &Bound<'_, PyAny>) -> Result<SecretKey> {
     }
 }
 
-/// A number of things: not negative, and an integer.
+/// A count: a non-negative integer.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) u64);

@@ -1,4 +1,4 @@
-//! `tamis.plan`: what a filter would cost, before it is made.
+//! `tamis.plan`: the cost of a filter before it is created.
 
 use crate::argument;
 use crate::error::{Failure, Result};

@@ -1,4 +1,4 @@
-//! `progress=`: reports to the caller how far a batch is, while it works.
+//! `progress=`: reports a batch's progress to the caller.
 
 use crate::error::{Failure, Result};
 use crate::key;
@@ -8,7 +8,7 @@ use pyo3::types::PyBool;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How long the caller waits for news.
+/// The interval between reports.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) struct Progress {
@@ -17,8 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// What the argument `progress` asks for: None or False for nothing, True
-    /// for a line on stderr, or a function.
+    /// Parses the argument `progress`: None or False for nothing, True for a line on stderr, or a function.
     pub(crate) fn asked(progress: Option<&Bound<'_, PyAny>>) -> Result<Option<Self>> {
         let Some(progress) = progress else {
             return Ok(None);
@@ -43,7 +42,7 @@ impl Progress {
         }))
     }
 
-    /// More keys are done.
+    /// Counts more finished keys.
     pub(crate) fn more(&self, py: Python<'_>, keys: usize) -> PyResult<()> {
         let done = {
             let mut so_far = lock(&self.so_far);
@@ -57,7 +56,7 @@ impl Progress {
         self.told.call1(py, (done,)).map(drop)
     }
 
-    /// All are done.
+    /// Reports the end.
     pub(crate) fn finish(progress: Option<Self>, py: Python<'_>) -> Result<()> {
         let Some(progress) = progress else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `tamis.connect`: a filter that lives in Redis.
+//! `tamis.connect`: a filter in Redis.
 
 use crate::argument;
 use crate::batch::Batch;
@@ -41,7 +41,7 @@ pub(crate) struct RedisFilter {
 
 enum Connection {
     Open(Box<tamis_redis::RedisFilter>),
-    /// To be opened by the first call.
+    /// Opened by the first call.
     Awaited,
     Closed,
 }
@@ -181,7 +181,7 @@ pub(crate) fn connect(
     RedisFilter::of(location, options, arguments.unbind(), filter, &rule)
 }
 
-/// What the caller wants of a filter, whoever made it.
+/// The caller's requirements on a filter, whoever created it.
 struct Asked {
     window: Option<WindowOptions>,
     kind: Option<Kind>,
@@ -225,7 +225,7 @@ impl Asked {
     }
 }
 
-/// The plan of a filter that servers hold.
+/// The plan of a filter in Redis.
 fn planned(need: Need, kind: Option<&str>, module: bool, n: u64, rate: f64) -> Result<Plan> {
     if let Some(window) = &need.window {
         if kind.is_some() || need.delete || need.grow || module {
@@ -267,8 +267,7 @@ fn with_certificates(
     Ok(options)
 }
 
-/// The plan of a filter in a module: of the kind that is named, or else of the
-/// one that the module makes.
+/// The plan of a filter in a module: of the named kind, or else of the module's default.
 fn plan_in_module(kind: Option<&str>, delete: bool, n: u64, rate: f64) -> Result<Plan> {
     let kind = match kind {
         Some(name) => options::parse_kind(name)?,
@@ -289,7 +288,7 @@ fn open_or_create(
         return opened;
     };
     match tamis_redis::RedisFilter::create(location, plan, hasher, options) {
-        // Another worker has just made it, which is as well.
+        // Another worker has just created it, which is fine.
         Err(Error::Exists { .. }) => tamis_redis::RedisFilter::open(location, options),
         created => created,
     }
@@ -302,7 +301,7 @@ fn seconds(what: &str, value: f64) -> Result<Duration> {
 }
 
 impl RedisFilter {
-    /// The filter, if its keys are made by the rule that is asked for.
+    /// The filter, if its keys are made by the requested rule.
     fn of(
         location: Location,
         options: Options,
@@ -342,8 +341,8 @@ impl RedisFilter {
     fn connection(&self, py: Python<'_>) -> Arc<Mutex<Connection>> {
         let mut connection = lock(&self.connection);
         if !self.process.can_lock(py, &connection) {
-            // Another thread was talking to the server when this process was forked. It is
-            // not here, and what it has left half done is never touched again.
+            // Another thread was talking to the server when this process was forked. That thread doesn't exist here,
+            // and what it left half done is never touched again.
             let lost = std::mem::replace(&mut *connection, Connection::awaited());
             std::mem::forget(lost);
             self.process.adopt();
@@ -380,7 +379,7 @@ impl RedisFilter {
         answers: bool,
         verb: Verb,
     ) -> Result<Bound<'py, PyAny>> {
-        // Said before the keys are looked at.
+        // Reports errors before looking at the keys.
         self.with(keys.py(), |_| Ok(()))?;
         let Some(hasher) = self.hasher else {
             return self.run_keys(keys, answers, verb);
@@ -398,7 +397,7 @@ impl RedisFilter {
         })
     }
 
-    /// The same with the keys themselves.
+    /// The same with the raw keys.
     fn run_keys<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
@@ -421,7 +420,7 @@ impl RedisFilter {
         }
     }
 
-    /// Asks for keys, or adds or removes them, in one call.
+    /// Queries, adds or removes keys in one call.
     pub(crate) fn call(
         &self,
         py: Python<'_>,
@@ -438,7 +437,7 @@ impl RedisFilter {
         Ok(answer[0])
     }
 
-    /// Talks to the server about one key.
+    /// Talks to the server about a single key.
     fn with_key(
         &self,
         key: &Bound<'_, PyAny>,
@@ -456,13 +455,13 @@ impl RedisFilter {
     }
 }
 
-/// Keys in the shape in which a server takes them.
+/// Keys in the form that a server takes.
 pub(crate) enum Keys<'a> {
     Hashes(Vec<Hash>),
     Bytes(Vec<&'a [u8]>),
 }
 
-/// What is done with keys.
+/// An operation on keys.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb {
     Add,

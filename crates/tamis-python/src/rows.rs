@@ -1,5 +1,4 @@
-//! The rows of a data frame as keys of a filter: looked at first, and added once
-//! the caller has what it makes of the answers.
+//! The rows of a data frame as keys of a filter: queried first, and added once the caller has the result.
 
 use crate::error::{Failure, Result};
 use crate::filter::clock::AHEAD;
@@ -19,10 +18,10 @@ use tamis::{AnyFilter, Hash, Hasher, KeyRule, Moment, Window, window::Span};
 use tamis_python_core::column::{Buffer, KeyColumn, Values};
 use tamis_python_core::keys::{Key, NoKeys};
 
-/// Rows that are hashed, or asked, in one go.
+/// Rows that are hashed or queried at once.
 const ROWS: usize = 1024;
 
-/// Who is asked and added to.
+/// The filter to query and add to.
 enum Judge {
     Filter(Py<Filter>),
     Redis(Py<RedisFilter>),
@@ -41,12 +40,12 @@ pub(crate) struct Rows {
     looked: Mutex<Looked>,
 }
 
-/// What a look at the filter has found.
+/// The result of querying the filter.
 #[derive(Default)]
 struct Looked {
-    /// Which of the keys were not in the filter: the first of equal ones.
+    /// Which keys were not in the filter: only the first of equal ones.
     new: Vec<usize>,
-    /// How many keys the filter had then.
+    /// The number of keys in the filter at that time.
     counted: Option<u64>,
 }
 
@@ -58,10 +57,10 @@ impl Rows {
     fn new(filter: &Bound<'_, PyAny>, columns: &Bound<'_, PyList>, len: usize) -> Result<Self> {
         let py = filter.py();
         let judge = Judge::of(filter)?;
-        // Said before the columns are looked at.
+        // Reports errors before looking at the columns.
         judge.counted(py)?;
         let hasher = judge.hasher();
-        // Of several columns, each has one of the values.
+        // With several columns, each holds one of the values.
         let rule = match columns.len() {
             1 => *hasher.rule(),
             _ => hasher.rule().of_values(1).unwrap_or_default(),
@@ -312,7 +311,7 @@ impl Rows {
         }
     }
 
-    /// Rows without a key, and those of these keys.
+    /// A mask of rows without a key, and rows with one of these keys.
     fn mask<'py>(&self, frame: &Bound<'py, PyAny>, keys: &[usize]) -> Result<Bound<'py, PyAny>> {
         let mut chosen = keys.iter().peekable();
         let mut key = 0..;
@@ -345,7 +344,7 @@ impl Judge {
         }
     }
 
-    /// Tells rows apart: the hasher of the filter, where it has one.
+    /// The filter's hasher, or one to compare rows with.
     fn hasher(&self) -> Hasher {
         match self {
             Self::Filter(filter) => filter.get().hasher,
@@ -376,14 +375,14 @@ fn no_window() -> Failure {
     Failure::parameter("filter: expected a Window beside at, got another filter")
 }
 
-/// Times of records that are not to be believed, or too late.
+/// Times of records that are too old or in the future.
 #[derive(Default)]
 struct Doubts {
     /// Older than the window: new, and not remembered.
     old: usize,
-    /// Of the future. It would make the window forget all it has, so it is taken for the latest one.
+    /// In the future. Such a time would make the window forget everything, so it is replaced by the latest time so far.
     ahead: usize,
-    /// When a window without keys begins: at the first time that is believed.
+    /// The start of a window without keys: the first plausible time.
     first: Option<Moment>,
 }
 
@@ -395,7 +394,7 @@ impl Doubts {
         }
     }
 
-    /// Looks at times that are about to be added, and corrects those of the future.
+    /// Checks times before they are added, and corrects those in the future.
     fn look(&mut self, window: &Window, moments: &mut [Moment]) {
         let Span::Time(band) = window.options().band() else {
             return;
@@ -416,7 +415,7 @@ impl Doubts {
     }
 }
 
-/// How many rows each column has.
+/// The number of rows in each column.
 fn lengths(parts: &[Vec<KeyColumn<'_>>]) -> impl Iterator<Item = usize> {
     let lengths = parts
         .iter()
@@ -424,8 +423,7 @@ fn lengths(parts: &[Vec<KeyColumn<'_>>]) -> impl Iterator<Item = usize> {
     lengths.collect::<Vec<usize>>().into_iter()
 }
 
-/// What rows become: their hashes, the keys if they are wanted, and which rows
-/// have one.
+/// The result for rows: their hashes, the keys if wanted, and which rows have one.
 type Made = (Vec<Hash>, Option<(Vec<usize>, Vec<u8>)>, Vec<bool>);
 
 struct Hashing {
@@ -455,7 +453,7 @@ impl Hashing {
         })
     }
 
-    /// All rows of columns, each of which comes in parts.
+    /// Hashes all rows of columns, each of which has several parts.
     fn all(mut self, mut columns: Vec<Vec<KeyColumn<'_>>>) -> Result<Made> {
         if columns.len() == 1 {
             for mut part in columns.remove(0) {
@@ -497,7 +495,7 @@ impl Hashing {
         Ok(())
     }
 
-    /// The keys themselves; their hashes tell them apart.
+    /// Collects the keys themselves; their hashes distinguish them.
     fn keys_of(&mut self, column: &KeyColumn<'_>, range: Range<usize>) -> Result<(), NoKeys> {
         let Some((ends, bytes)) = &mut self.keys else {
             return Ok(());
@@ -516,11 +514,10 @@ impl Hashing {
     }
 }
 
-/// Which keys are the first of their hash.
+/// Which keys are the first with their hash.
 struct Firsts<'a> {
     hashes: &'a [Hash],
-    /// Numbers of keys, each near the place that its hash has; of nobody where
-    /// it is free.
+    /// A hash table of key numbers, with a marker for free slots.
     table: Vec<usize>,
 }
 
@@ -535,7 +532,7 @@ impl<'a> Firsts<'a> {
         }
     }
 
-    /// Whether no equal key was asked before.
+    /// Whether no equal key came before.
     fn is(&mut self, key: usize) -> bool {
         let hash = self.hashes[key].as_u128();
         let mut place = (hash >> 64) as usize;

@@ -1,4 +1,4 @@
-//! What holds many keys: which of its sides they are read from.
+//! Containers of many keys, and how to read them.
 
 use crate::capsule::Arrays;
 use crate::encoded::{Encoded, Value};
@@ -11,18 +11,17 @@ use tamis::KeyRule;
 use tamis_python_core::arrow::{ArrowArray, Owned};
 use tamis_python_core::column::{Bits, KeyColumn, Values};
 
-/// Many keys, in the shape in which they are read.
+/// Many keys, in the form in which they are read.
 pub(crate) enum Source<'py> {
     /// Columns in place.
     Arrow(Arrays),
-    /// A numpy array, which of its rows are masked, and whether its timestamps
-    /// are moments in UTC.
+    /// A numpy array, which of its rows are masked, and whether its timestamps are in UTC.
     Array {
         array: Bound<'py, PyAny>,
         masked: Option<Vec<bool>>,
         utc: bool,
     },
-    /// A list of a column's Python objects, some of which may stand for nothing.
+    /// A list of a column's Python objects, some of which may be missing values.
     Objects(Bound<'py, PyAny>),
     Iterable,
 }
@@ -57,8 +56,7 @@ impl<'py> Source<'py> {
         })
     }
 
-    /// A series or an index. What its type says decides, and never what its
-    /// objects are: those are read one by one.
+    /// A series or an index. Only its type decides, never its objects: those are read one by one.
     fn of_pandas(keys: &Bound<'py, PyAny>, dtype: &Bound<'py, PyAny>) -> Result<Self> {
         let objects = || Ok(Self::Objects(keys.call_method0("tolist")?));
         let plain = |array: Bound<'py, PyAny>, utc| Self::Array {
@@ -93,14 +91,14 @@ impl<'py> Source<'py> {
         match Arrays::of(keys) {
             Ok(Some(arrays)) => Ok(Self::Arrow(arrays)),
             Ok(None) => objects(),
-            // pandas has Arrow only together with pyarrow, and not for every type.
+            // pandas only has Arrow with pyarrow, and not for every type.
             Err(Failure::Python(error)) if error.is_instance_of::<PyException>(py) => objects(),
             Err(failure) => Err(failure),
         }
     }
 }
 
-/// As Arrow, these would be the addresses of the objects.
+/// In Arrow, these would be the addresses of the objects.
 fn is_polars_objects(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     match keys.getattr_opt("dtype")? {
         Some(dtype) => dtype.eq(keys.py().import("polars")?.getattr("Object")?),
@@ -108,8 +106,8 @@ fn is_polars_objects(keys: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// Integers that pandas made floats of, because one was missing, are rounded
-/// above 2**53: then they are other keys than the integers were.
+/// If a value is missing, pandas turns integers into floats, which are rounded above 2**53: then they aren't the same
+/// keys as the integers.
 fn warn_of_rounding(array: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = array.py();
     if dtype.str()? != "float64" || array.len()? == 0 {
@@ -117,7 +115,7 @@ fn warn_of_rounding(array: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyRes
     }
     let numpy = py.import("numpy")?;
     let largest = |of: &Bound<'_, PyAny>, name: &str| -> PyResult<f64> {
-        // Of nothing but NaN it is NaN, which is no larger.
+        // With only NaN, the result is NaN, which isn't larger.
         numpy
             .getattr(name)?
             .call_method1("reduce", (of,))?
@@ -137,7 +135,7 @@ fn warn_of_rounding(array: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>) -> PyRes
     )
 }
 
-/// What keeps a column's memory.
+/// Keeps a column's memory alive.
 pub(crate) enum Held<'py> {
     Arrow(Arrays, Vec<Owned<ArrowArray>>),
     Array(Bound<'py, PyAny>, Option<Vec<bool>>, bool),
@@ -145,7 +143,7 @@ pub(crate) enum Held<'py> {
 }
 
 impl<'py> Held<'py> {
-    /// All of a column, ready to be read without the GIL.
+    /// Everything in a column, ready to be read without the GIL.
     pub(crate) fn of(rule: &KeyRule, keys: &Bound<'py, PyAny>) -> Result<Self> {
         let py = keys.py();
         match Source::of(keys)? {
@@ -194,7 +192,7 @@ impl<'py> Held<'py> {
         Ok(Self::Encoded(ends, bytes, missing))
     }
 
-    /// The column in its parts, one after the other.
+    /// The parts of the column, in order.
     pub(crate) fn columns(&mut self) -> Result<Vec<KeyColumn<'_>>> {
         Ok(match self {
             Self::Arrow(arrays, all) => {

@@ -1,4 +1,4 @@
-//! `at=`: when keys are seen or asked; and how long a window is.
+//! `at=`: the time at which keys are seen or queried; and the length of windows.
 
 use crate::error::{Failure, Result};
 use crate::key;
@@ -15,17 +15,16 @@ use tamis::{
 };
 use tamis_python_core::times::{self, NoMoment};
 
-/// When keys are seen or asked.
+/// The time at which keys are seen or queried.
 #[derive(Clone, Copy)]
 pub(crate) enum When<'a> {
     Now,
     At(Moment),
-    /// One for each key.
+    /// One per key.
     Each(&'a [Moment]),
 }
 
-/// By the system's clock, but not before the latest moment that was added: keys of a clock that was
-/// set back would be too old.
+/// The system's time, but not before the latest time added: if the clock was set back, keys would be too old.
 pub(crate) fn now<B: Body>(window: &Window<B>) -> Moment {
     match window.options().span() {
         Span::Time(_) => Moment::now().max(window.latest().unwrap_or(Moment::MIN)),
@@ -33,7 +32,7 @@ pub(crate) fn now<B: Body>(window: &Window<B>) -> Moment {
     }
 }
 
-/// The same for any filter; others than windows don't heed it.
+/// The same for any filter; only windows use it.
 pub(crate) fn now_of<B: Body>(filter: &AnyFilter<B>) -> Moment {
     match filter {
         AnyFilter::Window(window) => now(window),
@@ -41,7 +40,7 @@ pub(crate) fn now_of<B: Body>(filter: &AnyFilter<B>) -> Moment {
     }
 }
 
-/// What the argument `at` of many keys says.
+/// The argument `at` for many keys.
 pub(crate) enum Times {
     Now,
     At(Moment),
@@ -49,7 +48,7 @@ pub(crate) enum Times {
 }
 
 impl Times {
-    /// What the argument says. Whatever is no time is said here.
+    /// Parses the argument, and refuses anything that isn't a time.
     pub(crate) fn of(at: &Bound<'_, PyAny>) -> Result<Self> {
         if at.is_none() {
             return Ok(Self::Now);
@@ -69,7 +68,7 @@ impl Times {
     }
 }
 
-/// The argument `at` of one key.
+/// The argument `at` for one key.
 pub(crate) fn when(at: &Bound<'_, PyAny>) -> Result<When<'static>> {
     if at.is_none() {
         return Ok(When::Now);
@@ -89,7 +88,7 @@ fn each(at: &Bound<'_, PyAny>) -> Result<Vec<Moment>> {
         NoMoment::Range(row, micros) => out_of_range(micros, Some(row)),
         NoMoment::Type => no_times(at),
     };
-    // It speaks of keys.
+    // The error mentions keys, so it is replaced.
     let source = Source::of(at).map_err(|failure| match failure {
         Failure::Own("KeyTypeError", _) => no_times(at),
         other => other,
@@ -129,10 +128,10 @@ fn of_objects(objects: &Bound<'_, PyAny>, moments: &mut Vec<Moment>) -> Result<(
     Ok(())
 }
 
-/// What an object is as a time.
+/// An object as a time.
 enum One {
     Micros(i128),
-    /// It stands for none: None, NaN, NaT.
+    /// A missing value: None, NaN, NaT.
     Missing,
     Other,
 }
@@ -146,7 +145,7 @@ fn one(object: &Bound<'_, PyAny>) -> Result<One> {
         return Ok(One::Other);
     }
     if object.is_instance_of::<PyInt>() {
-        // Beyond 64 bits it is beyond the calendar, too.
+        // Beyond 64 bits it is outside the calendar, too.
         let seconds = object.extract::<i64>().unwrap_or(i64::MAX);
         return Ok(One::Micros(i128::from(seconds) * 1_000_000));
     }
@@ -165,7 +164,7 @@ fn one(object: &Bound<'_, PyAny>) -> Result<One> {
             Err(NoMoment::Type) => One::Other,
         });
     }
-    // Integers of other libraries; an array of one has it, too.
+    // Integers of other libraries. Arrays of length 1 have `__index__`, too.
     if object.hasattr("__index__")? && !object.hasattr("__len__")? {
         let seconds: i64 = object.call_method0("__index__")?.extract()?;
         return Ok(One::Micros(i128::from(seconds) * 1_000_000));
@@ -173,7 +172,7 @@ fn one(object: &Bound<'_, PyAny>) -> Result<One> {
     Ok(One::Other)
 }
 
-/// Where it stands among many.
+/// The position among many, for errors.
 fn place(row: Option<usize>) -> String {
     row.map_or(String::new(), |row| format!(" at position {row}"))
 }
@@ -219,7 +218,7 @@ fn no_times(column: &Bound<'_, PyAny>) -> Failure {
     ))
 }
 
-/// How long a window is, and what its keys do in it, as Python's arguments say it.
+/// A window's length, and how its keys behave, from Python's arguments.
 pub(crate) fn window(
     within: Option<&Bound<'_, PyAny>>,
     quiet: Option<&Bound<'_, PyAny>>,
@@ -242,7 +241,7 @@ pub(crate) fn window(
     Ok(Some(options.generations(generations)))
 }
 
-/// A length of time: a timedelta, a number of seconds, or a text such as "24h".
+/// A duration: a timedelta, a number of seconds, or a text such as "24h".
 fn span(name: &str, object: &Bound<'_, PyAny>) -> Result<Span> {
     const UNITS: [(&str, f64); 6] = [
         ("ms", 1e3),

@@ -1,5 +1,4 @@
-//! What `tamis.Window` has besides the methods of `tamis.Filter`: the class is in
-//! `tamis/_window.py`, and these are the functions behind it.
+//! The functions behind the class `tamis.Window` in `tamis/_window.py`, which extends `tamis.Filter`.
 
 use crate::argument;
 use crate::error::{Failure, Result};
@@ -21,7 +20,7 @@ use tamis::{
     window::{Generation, Renewal, Span},
 };
 
-/// A filter that is a window, or says that it is none.
+/// The filter as a window, or an error.
 macro_rules! window {
     ($state:expr, $window:ident => $answer:expr) => {
         ask!($state, filter => match filter {

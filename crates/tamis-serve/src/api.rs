@@ -1,4 +1,4 @@
-//! What the service answers under `/v1/filters`, and its readiness.
+//! Answers under `/v1/filters`, and the service's readiness.
 
 use crate::body::{self, Budget, Held};
 use crate::filters::Filters;
@@ -13,7 +13,7 @@ use hyper::{HeaderMap, StatusCode};
 use serde_json::json as value;
 use std::sync::Arc;
 
-/// Whether every filter answers and, if keys may be added, takes them.
+/// Whether every filter answers queries and, if keys may be added, accepts them.
 pub(crate) async fn ready(filters: &Filters, is_known: bool) -> Result<(), Problem> {
     let mut obstacles = Vec::new();
     for served in filters.iter() {
@@ -107,7 +107,7 @@ pub(crate) async fn add(
     Ok(answers(added.new, back, words, room))
 }
 
-/// What follows the JSON answers to a request of an earlier time.
+/// The end of JSON answers to a request with an earlier time.
 fn lateness(replies: &Replies) -> &'static str {
     match replies.lateness() {
         Lateness::InTime => "",
@@ -116,7 +116,7 @@ fn lateness(replies: &Replies) -> &'static str {
     }
 }
 
-/// The forms of keys and answers. What is before the text is dropped.
+/// The forms of keys and answers. Drops bytes before the text.
 fn forms(headers: &HeaderMap, held: &mut Held) -> Result<(Form, Form), Problem> {
     let form = Form::of_request(headers)?;
     let start = Form::start_of_text(headers, &held.bytes)?;
@@ -124,8 +124,8 @@ fn forms(headers: &HeaderMap, held: &mut Held) -> Result<(Form, Form), Problem> 
     Ok((form, Form::of_response(headers, form)?))
 }
 
-/// Counts what reading the keys takes besides: strings with escapes are written anew, in a buffer
-/// and as a key.
+/// Counts the memory that reading the keys takes in addition: strings with escapes are copied, into a buffer and as a
+/// key.
 fn with_scratch(form: Form, mut held: Held) -> Result<Held, Problem> {
     if form == Form::Json && memchr::memchr(b'\\', &held.bytes).is_some() {
         held.room.more(held.bytes.len() * 2)?;

@@ -1,4 +1,4 @@
-//! Bodies of requests: whole, in time, unpacked, and not too much of them at once.
+//! Request bodies: read completely, in time, decompressed, and within a memory budget.
 
 use crate::media::Packing;
 use crate::problem::Problem;
@@ -14,29 +14,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tamis_report::human;
 
-/// Bodies that all clients together may have in memory, in bodies of the largest size.
+/// How many bodies of the largest size all clients together may have in memory.
 const AT_ONCE: usize = 32;
-/// What is read of an ignored body, in bodies of the largest size: a client that is still sending
-/// would not see the response.
+/// How many bodies of the largest size to read and discard: a client that is still sending would not see the response.
 const DISCARDED: usize = 4;
 const DISCARDED_FOR: Duration = Duration::from_secs(5);
 
-/// What is unpacked at once.
+/// Bytes that are decompressed at once.
 const UNPACKED: usize = 64 << 10;
 
-/// A body in memory, which counts until it is dropped.
+/// A body in memory, counted until it is dropped.
 pub(crate) struct Held {
     pub(crate) bytes: Bytes,
     pub(crate) room: Room,
 }
 
-/// What bodies and answers may take, of memory and of time.
+/// Limits on the memory of bodies and answers, and on time.
 pub(crate) struct Budget {
-    /// Bytes of one body.
+    /// The largest body in bytes.
     largest: usize,
-    /// Time for a body to arrive.
+    /// The time limit for a body to arrive.
     time: Duration,
-    /// Bytes in memory.
+    /// Bytes in use.
     taken: AtomicUsize,
 }
 
@@ -58,7 +57,7 @@ impl Budget {
     }
 }
 
-/// Memory that is spoken for: bodies, and the answers that are made of them.
+/// Reserved memory, for bodies and the answers made from them.
 pub(crate) struct Room {
     budget: Arc<Budget>,
     bytes: usize,
@@ -80,7 +79,7 @@ impl Room {
         Ok(())
     }
 
-    /// Gives memory back.
+    /// Returns memory to the budget.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.bytes -= less;
@@ -94,11 +93,10 @@ impl Drop for Room {
     }
 }
 
-/// A buffer that is used again: large memory that is new is zeroed by the system page by page, which
-/// takes longer than to read the keys in it.
+/// A reusable buffer: the system zeroes new large memory page by page, which takes longer than reading the keys in it.
 struct Pooled(Vec<u8>);
 
-/// Buffers that wait, and how large each may be.
+/// Unused buffers, and the size limit of each.
 static POOL: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 const POOLED: usize = 8;
 const POOLED_BYTES: usize = 4 << 20;
@@ -127,7 +125,7 @@ impl Drop for Pooled {
     }
 }
 
-/// The whole body of a request, unpacked.
+/// The complete body of a request, decompressed.
 pub(crate) async fn read(
     budget: &Arc<Budget>,
     headers: &HeaderMap,
@@ -160,7 +158,7 @@ pub(crate) async fn read(
     };
     match packing {
         Packing::None => Ok(held),
-        // A few bytes may become many.
+        // A few bytes may expand to many.
         Packing::Gzip => tokio::task::block_in_place(|| unpack(budget, &held.bytes)),
     }
 }
@@ -214,7 +212,7 @@ async fn collect(budget: &Arc<Budget>, body: &mut Incoming) -> Result<Held, Prob
             return Err(budget.too_large("body"));
         }
         room.more(data.len())?;
-        // Most bodies come in one piece, and need no copy.
+        // Most bodies come in one piece, which needs no copy.
         if whole.0.is_empty() && first.is_empty() {
             first = data;
             continue;
@@ -240,7 +238,7 @@ pub(crate) async fn leave(budget: &Budget, headers: &HeaderMap, body: Incoming) 
     }
 }
 
-/// Reads on for a while, so that the client sees the response.
+/// Continues reading for a while, so that the client sees the response.
 async fn discard(budget: &Budget, mut body: Incoming) {
     let mut left = budget.largest.saturating_mul(DISCARDED);
     let reading = async {

@@ -1,17 +1,17 @@
-//! How many files and connections the process may have open.
+//! The limit on open files and connections of the process.
 
 #[cfg(unix)]
 use crate::log::log;
 
-/// Descriptors of the process itself, and of clients above the limit that get a response.
+/// Descriptors of the process itself, and of clients above the limit that still get a response.
 #[cfg(unix)]
 const OF_SERVICE: u64 = 128;
-/// Of a filter: its lock, a new file, its folder, the file that is read, connections to Redis.
+/// Descriptors per filter: its lock, a new file, its folder, the file being read, connections to Redis.
 #[cfg(unix)]
 const OF_FILTER: u64 = 8;
 
-/// Raises the system's limit to what so many connections need. Where it can't, fewer connections are
-/// accepted: their number. Without a descriptor left, additions could not be saved.
+/// Raises the system's limit as needed for this many connections. If that fails, returns the lower number of
+/// connections to accept: without a free descriptor, additions could not be saved.
 #[cfg(unix)]
 pub(crate) fn make_room(connections: usize, filters: usize) -> usize {
     let own = OF_SERVICE + OF_FILTER * filters as u64;
@@ -33,7 +33,7 @@ pub(crate) const fn make_room(connections: usize, _: usize) -> usize {
     connections
 }
 
-/// The limit of open files, raised to this if it was below and may be.
+/// The limit of open files, raised to `needed` if possible.
 #[cfg(unix)]
 #[allow(clippy::unnecessary_cast, reason = "not a u64 on every system")]
 fn raise_limit(needed: u64) -> u64 {

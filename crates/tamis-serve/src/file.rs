@@ -1,5 +1,4 @@
-//! A filter of a file: asked from a private copy, replaced when its file is,
-//! and saved when it was added to.
+//! A filter from a file: queried in a private copy, replaced when its file is, and saved after additions.
 
 use crate::loaded::{Loaded, Opening, fault_of};
 use crate::log::log;
@@ -21,36 +20,35 @@ use tamis_report::about;
 use tamis_report::human;
 use tokio::sync::{Mutex as Turns, Notify, OwnedMutexGuard, Semaphore, watch};
 
-/// Bodies above which answering takes so long, some milliseconds, that others
-/// should not wait for the thread. To hand them to another costs as much as a
-/// thousand keys.
+/// Larger bodies take so long, some milliseconds, that other requests should not wait for the thread. Moving them to
+/// another thread costs as much as a thousand keys.
 const MANY_BYTES: usize = 1 << 20;
-/// Such bodies that are answered at the same time: more would only take the processors from small
-/// ones, and memory for what is made of their keys.
+/// How many large bodies are answered at the same time. More would only take processors away from small ones, and need
+/// memory for their keys.
 static LARGE: Semaphore = Semaphore::const_new(4);
 
 /// How often the file is checked for a replacement.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long a check may take. On a file system that does not answer it never ends.
+/// The time limit of a check. On a file system that doesn't respond, it never ends.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
-/// Bytes of additions that are saved before their time, and above which no more are accepted.
+/// Above this many bytes, additions are saved early; above the second limit, they are refused.
 const MANY_UNSAVED: usize = 16 << 20;
 const MOST_UNSAVED: usize = 64 << 20;
-/// Memory of an addition besides its keys.
+/// Memory overhead of an addition.
 const OF_AN_ADDITION: usize = 64;
 /// When to retry a failed save, or opening a file that has not changed.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
-/// When the log says that the end of the service waits for a save.
+/// When the log reports that the service's shutdown waits for a save.
 const TELL_AFTER: Duration = Duration::from_secs(10);
 
-/// Whether keys may be added, and when additions are on disk.
+/// Whether keys may be added, and when additions are saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writing {
-    /// No key may be added.
+    /// Keys can't be added.
     No,
-    /// Before they are confirmed.
+    /// Additions are saved before they are confirmed.
     AtOnce,
-    /// So much later, at most.
+    /// Additions are saved at most this much later.
     Every(Duration),
 }
 
@@ -64,67 +62,66 @@ pub(crate) struct FileFilter {
     writer: Option<Writer>,
 }
 
-/// One content of the file.
+/// One version of the file's content.
 pub(crate) struct Version {
     filter: RwLock<Loaded>,
     pub(crate) loaded_at: SystemTime,
 }
 
-/// The state of the file in place.
+/// The state of the file on disk.
 struct Watched {
-    /// Of the file that answers.
+    /// The stamp of the file that answers queries.
     answers: Stamp,
-    /// Of the file that was there at the last look.
+    /// The stamp of the file at the last check.
     seen: Stamp,
-    /// The file that could not be opened, and when that was last tried.
+    /// The file that could not be opened, and the time of the last attempt.
     failed: Option<(Stamp, Instant)>,
-    /// Why the file in place is not the one that answers.
+    /// Why the file on disk isn't the one that answers queries.
     fault: Option<String>,
     /// Number of replacements so far.
     replaced: u64,
 }
 
-/// Puts additions on disk.
+/// Saves additions.
 ///
-/// Whoever adds takes turns with whoever saves, so that nobody who only asks
-/// waits for more than an insertion.
+/// Adding and saving take turns, so that queries never wait for more than an insertion.
 struct Writer {
     turns: Arc<Turns<Turn>>,
-    /// There is something to save.
+    /// Signals that there is something to save.
     wake: Notify,
-    /// There is so much to save that the interval is not waited for.
+    /// Signals that there is too much to wait for the interval.
     is_much: Notify,
     saved: watch::Sender<Saved>,
-    /// Answers wait for the disk, unless additions are saved at intervals.
+    /// If set, additions are saved at this interval; otherwise, answers wait for the disk.
     interval: Option<Duration>,
 }
 
 struct Turn {
     lock: FileLock,
-    /// Bodies of requests whose keys are not on disk, in order: what another
-    /// file gets that somebody puts in the place of ours. The keys of each are of one moment.
+    /// The bodies of requests whose keys aren't on disk, in order. If another program replaces our file, its file gets
+    /// these keys. All keys of a body have one time.
     unsaved: Vec<(Form, Box<[u8]>, Moment)>,
     unsaved_bytes: usize,
-    /// Number of the last request.
+    /// The number of the last request.
     last: u64,
 }
 
-/// How far saving has got, as numbers of requests.
+/// The progress of saving, as numbers of requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Saved {
     upto: u64,
-    /// Up to this one could not be saved.
+    /// Requests up to this number could not be saved.
     failed: u64,
     /// Why the last save failed, if it did.
     pub(crate) error: Option<String>,
-    /// Keys of requests that are not on disk.
+    /// The number of keys that aren't on disk.
     pub(crate) unsaved_keys: u64,
-    /// When the last save was.
+    /// The time of the last save.
     pub(crate) at: Option<SystemTime>,
 }
 
 impl FileFilter {
-    /// Opens a file; with `write`, and locks it if it can be added to.
+    /// Opens a file; if keys may be added, also locks it.
     pub(crate) fn open(path: &Path, opening: &Opening, writing: Writing) -> Result<Self> {
         let lock = match writing {
             Writing::No => None,
@@ -166,23 +163,23 @@ impl FileFilter {
         self.writer.is_some()
     }
 
-    /// What answers now. All keys of a request are asked of one version.
+    /// The current content. All keys of a request are checked against one version.
     pub(crate) fn version(&self) -> Arc<Version> {
         let current = self.current.read();
         Arc::clone(&current.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why the file in place is not the one that answers, if so.
+    /// Why the file on disk isn't the one that answers queries, if so.
     pub(crate) fn fault(&self) -> Option<String> {
         self.watched().fault.clone()
     }
 
-    /// Number of replacements so far.
+    /// The number of replacements so far.
     pub(crate) fn times_replaced(&self) -> u64 {
         self.watched().replaced
     }
 
-    /// The state of saving; none for a filter without additions.
+    /// The state of saving; `None` for a read-only filter.
     pub(crate) fn saving(&self) -> Option<Saved> {
         Some(self.writer.as_ref()?.saved.borrow().clone())
     }
@@ -191,9 +188,9 @@ impl FileFilter {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The description, for which all of the filter is read.
+    /// The description, for which the whole filter is read.
     pub(crate) async fn about(self: &Arc<Self>) -> Value {
-        // So that nobody waits to add while this reads, and others to ask behind them.
+        // Takes a turn, so that no addition waits for this read, with queries waiting behind that addition.
         let turn = match &self.writer {
             Some(writer) => Some(writer.turn().await),
             None => None,
@@ -206,12 +203,11 @@ impl FileFilter {
         told.await.unwrap_or(Value::Null)
     }
 
-    /// Switches to the file now in place, if it is another one and valid.
+    /// Switches to the file on disk, if it is another one and valid.
     fn look(&self) {
         let stamp = stamp_of(&self.path);
         if let Some(writer) = &self.writer {
-            // The turn is needed for a change only: whoever adds and saves does not wait for a file
-            // system.
+            // Only a change takes a turn, so that adding and saving don't wait for a file system.
             match stamp {
                 Ok(stamp) if self.is_ours(stamp) => self.set_fault(None),
                 _ => {
@@ -233,7 +229,7 @@ impl FileFilter {
         self.set_fault(fault);
     }
 
-    /// Whether the file in place is the one that answers.
+    /// Whether the file on disk is the one that answers queries.
     fn is_ours(&self, stamp: Stamp) -> bool {
         let mut watched = self.watched();
         let is_ours = stamp == watched.answers;
@@ -243,7 +239,7 @@ impl FileFilter {
         is_ours
     }
 
-    /// What is wrong with the file in place; `None` if it is too early to decide.
+    /// What is wrong with the file on disk; `None` if it is too early to decide.
     fn consider(&self, stamp: Stamp) -> Option<Option<String>> {
         let is_settled = {
             let mut watched = self.watched();
@@ -260,7 +256,7 @@ impl FileFilter {
         if stamp.is_fresh() {
             return None;
         }
-        // A checksum shows whether a file is complete; without one, only time does.
+        // A checksum shows that a file is complete; without one, only time does.
         if !is_settled && about::is_sealed(&self.path) != Some(true) {
             return None;
         }
@@ -314,13 +310,13 @@ impl FileFilter {
                     self.path.display(),
                     human::duration(LOOK_LIMIT)
                 )));
-                // A panic was reported by its thread; the next look starts afresh.
+                // The thread has reported its panic; the next check starts afresh.
                 let _ = look.await;
             }
         }
     }
 
-    /// Which keys of a request's body may be present.
+    /// Checks which keys of a request's body may be present.
     pub(crate) async fn check(
         &self,
         form: Form,
@@ -381,7 +377,7 @@ impl FileFilter {
         }
     }
 
-    /// The moment of a request that says this of its time.
+    /// The time of a request with this time parameter.
     fn date(&self, loaded: &Loaded, when: When) -> Result<Dated, Problem> {
         when.date(loaded.window(), &self.clock, self.path.display())
     }
@@ -401,8 +397,8 @@ impl FileFilter {
         }
     }
 
-    /// Adds in memory, and remembers what is not saved: the answers, whether all keys were added,
-    /// and the number of the addition.
+    /// Adds in memory, and records the unsaved body. Returns the answers, whether all keys were added, and the number
+    /// of the addition.
     fn add_now(
         &self,
         writer: &Writer,
@@ -437,10 +433,10 @@ impl FileFilter {
         if turn.unsaved_bytes > MANY_UNSAVED {
             writer.is_much.notify_one();
         }
-        // A copy: the body may be part of a larger buffer, which it would keep as well.
+        // A copy: the body may be a slice of a larger buffer, which would be kept in memory, too.
         turn.unsaved.push((form, body[..].into(), at));
         turn.last += 1;
-        // Nobody waits for this.
+        // Nobody waits for this change.
         writer.saved.send_if_modified(|saved| {
             saved.unsaved_keys += new.keys();
             false
@@ -458,13 +454,13 @@ impl FileFilter {
             if !has_failed {
                 writer.wake.notified().await;
                 if let Some(interval) = writer.interval {
-                    // Whichever ends first; nothing is lost if both do.
+                    // Whichever comes first; nothing is lost if both do.
                     let _ = tokio::time::timeout(interval, writer.is_much.notified()).await;
                 }
             }
             let start = Instant::now();
             has_failed = self.save().await.is_err();
-            // No more than half of the time is spent on saving.
+            // At most half of the time is spent on saving.
             let rest = if has_failed {
                 TRY_AGAIN
             } else {
@@ -514,8 +510,8 @@ impl FileFilter {
             let lock = &mut turn.lock;
             self.version().read(|loaded| loaded.save(lock))
         });
-        // A save may fail when the file has its name already. Taken for another program's, it would
-        // get its own keys once more, and count them twice.
+        // A save may fail after the file already got its name. If we took that file for another program's, it would get
+        // our keys once more, and count them twice.
         if let (Ok(before), Ok(file)) = (before, turn.lock.metadata())
             && (saved.is_ok() || !before.is_same_file(&(&file).into()))
         {
@@ -546,9 +542,8 @@ impl FileFilter {
         saved
     }
 
-    /// If somebody who takes no locks has put another file in the place of
-    /// ours: that one answers from now on, and gets what was not saved yet.
-    /// Otherwise, why the file in place is neither ours nor taken.
+    /// If a program that takes no locks has replaced our file, switches to the new file and adds the unsaved keys to
+    /// it. Otherwise, returns why the file on disk is neither ours nor usable.
     fn retake(&self, turn: &mut Turn) -> Result<(), String> {
         let taken = self.take(turn).map_err(|error| {
             let fault = fault_of(&self.path, &error);
@@ -572,7 +567,7 @@ impl FileFilter {
             bail!("it is being written by another program");
         }
         let ours: Stamp = (&turn.lock.metadata()?).into();
-        // Of a file that was written over, our lock still holds.
+        // If a file was overwritten in place, our lock is still valid.
         let lock = if stamp.is_same_file(&ours) {
             None
         } else {
@@ -617,7 +612,7 @@ impl Writer {
     }
 }
 
-/// Which keys of a body may be present.
+/// Checks which keys of a body may be present.
 fn answer(loaded: &Loaded, form: Form, body: &[u8], dated: Dated) -> Result<Replies, Problem> {
     let mut replies = Replies::new(dated.lateness);
     let mut found = Vec::new();
@@ -640,7 +635,7 @@ fn stamp_of(path: &Path) -> Result<Stamp> {
     Ok((&file).into())
 }
 
-/// A file and its stamp: of the file that was read, not of one that came later.
+/// A file and the stamp of the content that was read, not of a later one.
 fn load_settled(path: &Path, opening: &Opening) -> Result<(Loaded, Stamp)> {
     let stamp_of = || stamp_of(path).with_context(|| path.display().to_string());
     loop {

@@ -20,22 +20,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tamis_redis::Location;
 use tokio::sync::Mutex;
 
-/// How long the description of a filter in Redis may take.
+/// The time limit for describing a filter in Redis.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the description of a filter in Redis says of its servers.
+/// The fields of a Redis filter's description that are about its servers.
 const OF_SERVERS: [&str; 2] = ["nodes", "servers"];
 
 /// A filter to serve.
 #[derive(Clone, Debug)]
 pub struct Named {
-    /// The name in paths of requests.
+    /// The name in request paths.
     pub name: String,
-    /// Where the filter is.
+    /// The place of the filter.
     pub place: FilterPlace,
 }
 
-/// Where a filter is.
+/// The place of a filter.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum FilterPlace {
@@ -71,7 +71,7 @@ enum Source {
 /// A description of a filter, and the time it took.
 struct Told {
     value: Value,
-    /// How often the file had been replaced when it was read, or before.
+    /// The number of replacements when the file was read, or earlier.
     times_replaced: u64,
     at: Instant,
     took: Duration,
@@ -159,23 +159,23 @@ impl Served {
         }
     }
 
-    /// Why the file in place is not the one that answers, if so.
+    /// Why the file on disk isn't the one that answers queries, if so.
     pub(crate) fn fault(&self) -> Option<String> {
         self.file()?.fault()
     }
 
-    /// Number of replacements of its file so far.
+    /// The number of replacements of its file so far.
     pub(crate) fn times_replaced(&self) -> u64 {
         self.file().map_or(0, |file| file.times_replaced())
     }
 
-    /// The state of saving, of a file.
+    /// The state of saving, for a file.
     pub(crate) fn saving(&self) -> Option<Saved> {
         self.file()?.saving()
     }
 
-    /// Why it can't do now what it is there for, if so. A file that can't be served while an older
-    /// one answers is no reason, unless keys should be added to it.
+    /// Why it can't do its work now, if so. If an older file still answers queries, an unusable new one only counts if
+    /// keys may be added.
     pub(crate) async fn obstacle(&self, is_known: bool) -> Option<String> {
         match &self.source {
             Source::File(filter) => {
@@ -191,7 +191,7 @@ impl Served {
         }
     }
 
-    /// Which keys of a request's body may be present.
+    /// Checks which keys of a request's body may be present.
     pub(crate) async fn check(
         &self,
         form: Form,
@@ -219,11 +219,10 @@ impl Served {
         Ok(added)
     }
 
-    /// What can be told of it. To read all of a large filter takes a while, so
-    /// it may be what was told a little earlier. Strangers don't learn which servers of Redis there
-    /// are, and how they are set up.
+    /// Its description. Reading all of a large filter takes a while, so the description may be slightly old. Clients
+    /// without a token don't learn which Redis servers there are and how they are set up.
     pub(crate) async fn about(&self, is_known: bool) -> Result<Value, Problem> {
-        // Before the content: what is told with this number is that file, or a later one.
+        // Read before the content: the content described with this number is from that file or a later one.
         let times_replaced = self.times_replaced();
         let mut about = self.content().await?;
         about["name"] = json!(self.name);
@@ -250,7 +249,7 @@ impl Served {
         Ok(about)
     }
 
-    /// What is in it. Whoever asks while it is being read waits, and reads nothing again.
+    /// Its content. Concurrent requests wait for one read instead of reading again.
     async fn content(&self) -> Result<Value, Problem> {
         let mut told = self.about.lock().await;
         let times_replaced = self.times_replaced();
@@ -275,7 +274,7 @@ impl Served {
     }
 }
 
-/// Since 1970.
+/// Seconds since 1970.
 pub(crate) fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH)
         .map_or(0, |time| time.as_secs())

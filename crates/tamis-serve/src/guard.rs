@@ -1,5 +1,4 @@
-//! Who may ask what: names that the service is called by, pages that may talk
-//! to it, and the tokens of those who may write, and read.
+//! Access control: the service's host names, the sites that may talk to it, and the tokens for writing and reading.
 
 use crate::log::log;
 use crate::media::single;
@@ -20,18 +19,18 @@ use tamis::{
 
 /// The shortest token.
 const SHORTEST_TOKEN: usize = 16;
-/// Bytes of a token's file.
+/// The most bytes in a token file.
 const LONGEST_TOKEN: u64 = 4096;
-/// Below this many characters, or different ones, a token may still be a word.
+/// Tokens with fewer characters, or fewer distinct ones, may be guessable words.
 const STRONG_TOKEN: usize = 32;
 const STRONG_CHARACTERS: usize = 8;
 
 pub(crate) struct Guard {
-    /// Names next to addresses and `localhost`.
+    /// Names besides addresses and `localhost`.
     hosts: Vec<String>,
-    /// None if nobody may write.
+    /// `None` if nobody may write.
     writing: Option<Token>,
-    /// None if everybody may read.
+    /// `None` if everybody may read.
     reading: Option<Token>,
 }
 
@@ -44,7 +43,7 @@ impl Guard {
         }
     }
 
-    /// Refuses a request by its head.
+    /// Checks a request by its head.
     pub(crate) fn check(&self, head: &Parts) -> Result<(), Problem> {
         let host = self.check_host(head)?;
         check_origin(head, host)?;
@@ -52,8 +51,8 @@ impl Guard {
         check_transfer(&head.headers)
     }
 
-    /// A page of an attacker can have a name of its own lead here (DNS
-    /// rebinding); what it asks for then still has that name.
+    /// An attacker's page can make a name of theirs resolve to this address (DNS rebinding), but its requests then
+    /// still carry that name.
     fn check_host<'h>(&self, head: &'h Parts) -> Result<&'h str, Problem> {
         let named = single(&head.headers, &header::HOST)?;
         let named = named.ok_or_else(|| Problem::bad_request("Host: expected one, got none"))?;
@@ -72,7 +71,7 @@ impl Guard {
     fn is_called(&self, host: &str) -> bool {
         let name = without_port(host);
         let address = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
-        // Nobody can make an address lead elsewhere.
+        // Nobody can redirect an address.
         name.eq_ignore_ascii_case("localhost")
             || address.unwrap_or(name).parse::<IpAddr>().is_ok()
             || self
@@ -92,7 +91,7 @@ impl Guard {
         demand(headers, &[token], "--token-file")
     }
 
-    /// Refuses a request that would read something, unless it has a token or needs none.
+    /// Refuses a request that would read something, if a token is required and missing.
     pub(crate) fn check_reader(&self, headers: &HeaderMap) -> Result<(), Problem> {
         match &self.reading {
             None => Ok(()),
@@ -100,7 +99,7 @@ impl Guard {
         }
     }
 
-    /// Whether a request has one of the tokens, and may know what strangers need not.
+    /// Whether a request has any of the tokens, and so may see details.
     pub(crate) fn is_known(&self, headers: &HeaderMap) -> bool {
         demand(headers, &self.tokens(), "").is_ok()
     }
@@ -118,7 +117,7 @@ fn demand(headers: &HeaderMap, tokens: &[&Token], of: &str) -> Result<(), Proble
         scheme.eq_ignore_ascii_case("Bearer").then(|| given.trim())
     });
     let text = match given {
-        // All are compared, so that the time tells nothing.
+        // All are compared, so that the time reveals nothing.
         Some(given) if tokens.iter().filter(|token| token.is(given)).count() > 0 => return Ok(()),
         Some(_) => format!("Authorization: not the token of {of}"),
         None => format!("Authorization: expected \"Bearer TOKEN\", the token of {of}"),
@@ -126,8 +125,8 @@ fn demand(headers: &HeaderMap, tokens: &[&Token], of: &str) -> Result<(), Proble
     Err(Problem::new(StatusCode::UNAUTHORIZED, text))
 }
 
-/// Pages of other sites may not talk to the service, not even without seeing
-/// the answer. Programs that are no browsers send no such headers.
+/// Pages of other sites may not talk to the service, even if they could not see the answer. Programs other than
+/// browsers don't send such headers.
 fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
     let refuse = |what: &str| {
         Err(Problem::new(
@@ -141,7 +140,7 @@ fn check_origin(head: &Parts, host: &str) -> Result<(), Problem> {
             return refuse("Origin");
         }
     }
-    // A link to the page is harmless; anything else could be the address of a picture.
+    // A link to the page is harmless; any other path could be loaded as an image.
     let is_link = matches!(head.method, Method::GET | Method::HEAD) && head.uri.path() == "/";
     let site = single(&head.headers, &HeaderName::from_static("sec-fetch-site"))?;
     match site {
@@ -162,7 +161,7 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// A body that was packed for its way (`gzip, chunked`) would be taken for keys.
+/// A compressed transfer (`gzip, chunked`) would be taken for keys.
 fn check_transfer(headers: &HeaderMap) -> Result<(), Problem> {
     match single(headers, &header::TRANSFER_ENCODING)? {
         None => Ok(()),
@@ -174,7 +173,7 @@ fn check_transfer(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Whether both are of one site, however the usual port is written.
+/// Whether both are the same site, with or without the default port.
 fn is_same_authority(a: &str, b: &str) -> bool {
     let usual = |authority: &str| {
         let authority = authority.to_ascii_lowercase();
@@ -188,7 +187,7 @@ fn is_same_authority(a: &str, b: &str) -> bool {
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.is_empty() => {
-            // `::1` without brackets is not the host of a URL, but an address as a whole.
+            // `::1` without brackets isn't a URL's host, but an address.
             if name.contains(':') && !name.ends_with(']') {
                 host
             } else {
@@ -199,7 +198,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The secret of clients that may write, or read.
+/// The secret of clients that may write or read.
 pub(crate) struct Token(String);
 
 impl Token {
@@ -234,7 +233,7 @@ impl Token {
         }
     }
 
-    /// Takes the same time for every text of the same length.
+    /// Takes the same time for all texts of the same length.
     fn is(&self, given: &str) -> bool {
         let (ours, given) = (self.0.as_bytes(), given.as_bytes());
         let differences = ours.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
@@ -242,7 +241,7 @@ impl Token {
     }
 }
 
-/// Warns of a weak token, and of a file that others can read.
+/// Warns about a weak token, and about a file that others can read.
 fn warn_of(path: &Path, token: &str) {
     let different = token.bytes().collect::<BTreeSet<u8>>().len();
     if token.len() < STRONG_TOKEN || different < STRONG_CHARACTERS {
@@ -256,7 +255,7 @@ fn warn_of(path: &Path, token: &str) {
     warn_if_public(path);
 }
 
-/// Warns of a secret that is none.
+/// Warns about a secret that others can read.
 pub(crate) fn warn_if_public(path: &Path) {
     if let Some(mode) = mode_for_everyone(path) {
         let path = path.display();
@@ -323,7 +322,7 @@ mod tests {
             status("GET /", &[("host", "localhost"), ("host", "evil")]),
             400
         );
-        // A target that names another host is what counts for some servers.
+        // For some servers, a host in the target takes precedence.
         let good = [("host", "localhost")];
         assert_eq!(status("GET http://evil.example/", &good), 403);
         assert_eq!(status("GET http://localhost/", &good), 200);
@@ -357,7 +356,7 @@ mod tests {
         assert_eq!(site("none"), 200);
         assert_eq!(site("cross-site"), 403);
         assert_eq!(site("same-site"), 403);
-        // A link to the page from elsewhere is no harm, but a picture whose address is work.
+        // A link to the page from another site is harmless, but an image whose URL causes work isn't.
         let link = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
         assert_eq!(status("GET /", &link), 200);
         assert_eq!(status("GET /?keys=1M", &link), 200);

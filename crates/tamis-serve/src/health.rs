@@ -1,4 +1,4 @@
-//! Whether a service runs: a probe for images, units and scripts that have no HTTP client.
+//! Checks whether a service runs: a probe for images, units and scripts without an HTTP client.
 
 use anyhow::{Context as _, Result, bail};
 use std::io::{Read, Write};
@@ -20,13 +20,13 @@ use tokio_rustls::rustls::{
     SignatureScheme, StreamOwned,
 };
 
-/// Bytes of a chain of certificates, and of an answer.
+/// The most bytes in a certificate chain, and in an answer.
 const LARGEST: u64 = 1 << 20;
 
-/// Asks the service that listens at this address for `/healthz`. With the certificate that it serves, the
-/// question is asked over TLS, and only the holder of that certificate can answer it.
+/// Requests `/healthz` from the service at this address. With the service's certificate, the request uses TLS, and only
+/// the holder of that certificate can answer it.
 ///
-/// `0.0.0.0` and `[::]` are asked at the loopback address.
+/// For `0.0.0.0` and `[::]`, the request goes to the loopback address.
 ///
 /// ```
 /// let nobody = "127.0.0.1:1".parse().unwrap();
@@ -85,7 +85,7 @@ fn exchange(mut stream: impl Read + Write, at: SocketAddr) -> Result<String> {
     stream.flush()?;
     let mut answer = Vec::new();
     let ended = stream.take(LARGEST).read_to_end(&mut answer);
-    // Whoever has answered may end the connection as it likes.
+    // After answering, the server may end the connection in any way.
     if answer.is_empty() {
         ended?;
         bail!("the connection ended without an answer");
@@ -107,7 +107,7 @@ fn trusting(certificate: CertificateDer<'static>) -> Result<ClientConfig> {
     Ok(config)
 }
 
-/// Trusts one certificate, whichever names are in it: the probe asks at an address that is in few.
+/// Trusts a single certificate, whatever its names: the probe connects to an address, which few certificates include.
 #[derive(Debug)]
 struct Only {
     certificate: CertificateDer<'static>,

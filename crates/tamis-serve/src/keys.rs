@@ -1,4 +1,4 @@
-//! Keys out of a request's body.
+//! Extracts keys from request bodies.
 
 use crate::media::Form;
 use crate::problem::Problem;
@@ -7,18 +7,18 @@ use std::borrow::Cow;
 use std::fmt;
 use tamis::KeyRule;
 
-/// A key, in the body where it stands there as it is.
+/// A key, borrowed from the body if possible.
 pub(crate) type Key<'a> = Cow<'a, [u8]>;
 
-/// Keys that are handed on together: enough for a batch to pay, and no more, because a key takes
-/// more memory than a line end in the body.
+/// How many keys are passed on together: enough to make batches efficient, and no more, because a key takes more memory
+/// than a line end in the body.
 const BLOCK: usize = 4096;
-/// More than any filter's keys have.
+/// More values than any filter's keys have.
 const MOST_VALUES: usize = 256;
 
 impl Form {
-    /// Hands on the keys of a body in blocks, until an error. A key of a filter whose keys are
-    /// several values is an array of them.
+    /// Passes on the keys of a body in blocks, until an error. If a filter's keys have several values, each key is an
+    /// array.
     pub(crate) fn for_each_block<'b>(
         self,
         body: &'b [u8],
@@ -51,10 +51,10 @@ impl Form {
         blocks.flush()
     }
 
-    /// Refuses a body that is not what it should be, before any of its keys is used.
+    /// Refuses a malformed body before any of its keys is used.
     pub(crate) fn check(self, body: &[u8], rule: &KeyRule) -> Result<(), Problem> {
         let looked_at = match self {
-            // Any bytes are lines.
+            // Any bytes are valid lines.
             Self::Lines => &[],
             Self::Json => body,
         };
@@ -67,7 +67,7 @@ fn line(line: &[u8]) -> Key<'_> {
     Cow::Borrowed(line.strip_suffix(b"\r").unwrap_or(line))
 }
 
-/// Keys until there are enough of them.
+/// Collects keys until there are enough.
 struct Blocks<'b, 'f> {
     keys: Vec<Key<'b>>,
     each: &'f mut dyn FnMut(&[Key<'b>]) -> Result<(), Problem>,
@@ -113,12 +113,11 @@ fn read_json<'b>(
     }
 }
 
-/// A JSON array of keys, handed on as they are read. Strings are borrowed where nothing in them is
-/// escaped.
+/// A JSON array of keys, passed on as they are read. Strings without escapes are borrowed.
 struct Array<'a, 'b, 'f> {
     rule: &'a KeyRule,
     blocks: &'a mut Blocks<'b, 'f>,
-    /// Why reading stopped, if it was not the JSON.
+    /// Why reading stopped, if not due to invalid JSON.
     refused: &'a mut Option<Problem>,
 }
 
@@ -168,7 +167,7 @@ fn key_of<'b>(item: Item<'b>, rule: &KeyRule, at: usize) -> Result<Key<'b>, Prob
     }
 }
 
-/// What may stand in the array.
+/// The possible items of the array.
 enum Item<'a> {
     Text(Cow<'a, str>),
     Texts(Vec<Cow<'a, str>>),

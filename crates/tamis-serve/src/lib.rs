@@ -68,11 +68,11 @@ use tamis::Open;
 /// Options of the service.
 #[allow(missing_debug_implementations)]
 pub struct Settings {
-    /// The filters, each under a name of its own.
+    /// The filters, each with a unique name.
     pub filters: Vec<Named>,
     /// The address to listen on.
     pub listen: SocketAddr,
-    /// Host names of the service, besides IP addresses and localhost.
+    /// Host names of the service, in addition to IP addresses and localhost.
     pub hosts: Vec<String>,
     /// The certificate and its key, for TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -82,30 +82,30 @@ pub struct Settings {
     pub read_token: Option<PathBuf>,
     /// Whether and when additions are saved.
     pub writing: Writing,
-    /// Limits of a client.
+    /// Limits per client.
     pub limits: Limits,
-    /// Whether there is a page.
+    /// Whether to serve the page.
     pub has_page: bool,
     /// How filter files are opened.
     pub open: Open,
-    /// How filters of other systems are opened.
+    /// How other systems' filters are opened.
     pub foreign: ForeignOptions,
     /// How filters in Redis are opened.
     pub redis: tamis_redis::Options,
 }
 
-/// What one client can take from the others.
+/// Limits that protect clients from each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// The most bytes in a request's body.
     pub body: usize,
-    /// For each of: a request's head, its body, and writing all of the response.
+    /// The time limit for each of: a request's head, its body, and writing the whole response.
     pub time: Duration,
-    /// Connections at once.
+    /// The most concurrent connections.
     pub connections: usize,
 }
 
-/// What handlers share.
+/// Shared by the handlers.
 pub(crate) type App = Arc<Shared>;
 
 pub(crate) struct Shared {
@@ -114,7 +114,7 @@ pub(crate) struct Shared {
     guard: Guard,
     metrics: Metrics,
     has_page: bool,
-    /// What the page asks for is worked at here.
+    /// Runs calculations for the page.
     pool: Pool,
     budget: Arc<Budget>,
 }
@@ -167,7 +167,7 @@ pub fn run(settings: Settings) -> Result<()> {
         listen::serve(listener, tls, Arc::clone(&app)).await?;
         app.filters.save().await
     });
-    // Who is still waiting for Redis waits in vain.
+    // Doesn't wait for requests that still wait for Redis.
     runtime.shutdown_background();
     ended
 }

@@ -1,4 +1,4 @@
-//! Connections: how many, for how long, and how they end.
+//! Connections: their number, their duration and their end.
 
 use crate::log::log;
 use crate::patient::Patient;
@@ -24,10 +24,10 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// The most of a request's head, and what is read of a body at once. Larger buffers would be given
-/// back to the system each time, and cost more than they save.
+/// The largest request head, and the size of reads from a body. Larger buffers would be returned to the system each
+/// time, and cost more than they save.
 const BUFFER: usize = 64 << 10;
-/// Clients above the limit that get a response at the same time; others are only cut off.
+/// How many clients above the limit get a response at the same time; others are just disconnected.
 const TOLD: usize = 64;
 const TOLD_FOR: Duration = Duration::from_secs(1);
 /// How long clients may still send and read when the service ends.
@@ -41,7 +41,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     retry-after: 1\r\n\r\n\
     {\"error\":\"too many clients are connected (--max-connections): try again\"}\n";
 
-/// Serves until a signal comes, and what was asked until then.
+/// Serves until a signal comes, and finishes the requests received until then.
 pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: App) -> Result<()> {
     listener.set_nonblocking(true).context("listening")?;
     let listener = tokio::net::TcpListener::from_std(listener).context("listening")?;
@@ -58,7 +58,7 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: 
             let (stream, from) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(_) => {
-                    // The client went away, or there are too many open files: others will go.
+                    // The client disconnected, or too many files are open: others will close.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 }
@@ -91,14 +91,14 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, app: 
         log("stopped by a second signal: unsaved additions are lost");
         std::process::exit(130);
     });
-    // Every place is free again when every connection has ended.
+    // Once all places are free, every connection has ended.
     let all = u32::try_from(app.limits.connections).unwrap_or(u32::MAX);
     let grace = app.limits.time.min(GRACE);
     let _ = tokio::time::timeout(grace, places.acquire_many(all)).await;
     Ok(())
 }
 
-/// Refuses a client above the limit, and waits until it has read that.
+/// Refuses a client above the limit, and waits until it has read the response.
 async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphorePermit) {
     if is_encrypted {
         return;
@@ -106,7 +106,7 @@ async fn refuse(mut stream: TcpStream, is_encrypted: bool, _place: OwnedSemaphor
     let told = async {
         stream.write_all(FULL).await?;
         stream.shutdown().await?;
-        // What arrives after the end would make the system take back what was said.
+        // Data that arrives after closing would make the system discard the response.
         let mut rest = [0; 1024];
         while stream.read(&mut rest).await? > 0 {}
         std::io::Result::Ok(())
@@ -123,7 +123,7 @@ struct Connection {
 
 impl Connection {
     async fn open(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        // Answers are small, and whole when they are written.
+        // Answers are small, and written completely at once.
         let _ = stream.set_nodelay(true);
         let time = self.app.limits.time;
         let socket = Socket::of(&stream);
@@ -137,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Answers, until the connection's end. `socket` is that of the stream.
+    /// Answers requests until the connection ends. `socket` belongs to the stream.
     async fn run<S: AsyncRead + AsyncWrite + Unpin>(mut self, stream: S, socket: Socket) {
         let (app, peer) = (Arc::clone(&self.app), self.peer);
         let waiting = Arc::new(Waiting::new());
@@ -154,7 +154,7 @@ impl Connection {
         let time = self.app.limits.time;
         let most = human::size(self.app.limits.body as u64);
         let connection = http1::Builder::new()
-            // One timer a connection costs less than hyper's, which is one a request.
+            // One timer per connection costs less than hyper's, which sets one per request.
             .header_read_timeout(None)
             .max_buf_size(BUFFER)
             .serve_connection(Patient::new(Worded::new(stream, most), time), service);
@@ -180,10 +180,10 @@ impl Connection {
     }
 }
 
-/// Since when a client owes the head of a request.
+/// Since when we have waited for the head of a request.
 struct Waiting {
     start: Instant,
-    /// Milliseconds behind the start, and one more; 0 while a request is being answered.
+    /// Milliseconds since the start, plus one; 0 while a request is being answered.
     since: AtomicU64,
 }
 
@@ -204,7 +204,7 @@ impl Waiting {
         self.since.store(0, Relaxed);
     }
 
-    /// Ends when the client has made us wait for so long.
+    /// Ends once the client has made us wait this long.
     async fn exceeds(&self, time: Duration) {
         loop {
             let owed = match self.since.load(Relaxed) {
@@ -242,8 +242,7 @@ async fn answer(app: &App, request: Request<Incoming>, peer: IpAddr) -> Response
     response
 }
 
-/// What browsers should know: nothing here is for other sites. What the page
-/// may do is said with the page.
+/// Headers that browsers need: nothing here is for other sites. The page's own policy is sent with the page.
 fn protect(response: &mut Response) {
     set(response, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     let policy = HeaderName::from_static("cross-origin-resource-policy");
@@ -253,7 +252,7 @@ fn protect(response: &mut Response) {
     }
 }
 
-/// Runs `work` until its end or that of `stop`; whether it was stopped.
+/// Runs `work` until it ends or `stop` does; returns whether it was stopped.
 async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>) -> bool {
     let (mut work, mut stop) = (pin!(work), pin!(stop));
     std::future::poll_fn(|context| {
@@ -265,7 +264,7 @@ async fn until<T>(work: impl Future<Output = T>, stop: impl Future<Output = ()>)
     .await
 }
 
-/// Ends when this many signals have asked the process to end.
+/// Ends once this many signals have asked the process to end.
 #[cfg(unix)]
 fn signal(times: usize) -> Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};

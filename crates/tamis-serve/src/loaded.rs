@@ -1,5 +1,4 @@
-//! A filter of a file, in memory: a private copy, so that whatever becomes of
-//! the file, nothing changes under a request.
+//! A filter from a file, in memory: a private copy, so that changes to the file can't affect running requests.
 
 use crate::keys::Key;
 use crate::log::log;
@@ -15,8 +14,8 @@ use tamis_report::about::{self, About};
 use tamis_report::foreign::Standing;
 use tamis_report::page;
 
-/// How filters are opened. Secrets and certificates were read at the start: their files may be
-/// pipes that are empty by now.
+/// Options for opening filters. Secrets and certificates are read at startup: their files may be pipes, which are empty
+/// afterwards.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
     pub(crate) ours: Open,
@@ -24,22 +23,22 @@ pub(crate) struct Opening {
     pub(crate) redis: tamis_redis::Options,
 }
 
-/// How filters of other systems are opened, where their files do not say.
+/// Options for other systems' filters whose files don't record them.
 #[derive(Clone, Debug, Default)]
 pub struct ForeignOptions {
     /// The format.
     pub format: Option<Format>,
-    /// How keys became bytes.
+    /// How keys were turned into bytes.
     pub keys: Option<Keys>,
-    /// The hash of a pybloomfilter file, which does not say it.
+    /// The hash of a pybloomfilter file, which doesn't record it.
     pub hash: Option<Hash>,
-    /// The name of the filter in a file of several.
+    /// The name of the filter, if the file holds several.
     pub name: Option<String>,
-    /// The most bytes that a gzipped filter may unpack to.
+    /// The most bytes that a gzipped filter may expand to.
     pub most_unpacked: Option<u64>,
 }
 
-/// What answers for a file.
+/// The filter that answers for a file.
 #[expect(
     clippy::large_enum_variant,
     reason = "there are as many as files, on the heap"
@@ -55,11 +54,11 @@ pub(crate) enum Loaded {
 
 /// How every filter and index of ours begins.
 const OURS: &[u8] = b"TAMIS\r\n\x1a";
-/// What is read of both ends of a file to see whether it can be a filter of another system.
+/// The bytes read at each end of a file to see whether it may be another system's filter.
 const END: u64 = 64 << 10;
 
 impl Opening {
-    /// Reads a file as a whole and checks it.
+    /// Reads a whole file and checks it.
     pub(crate) fn load(&self, path: &Path) -> Result<Loaded> {
         let at = || path.display().to_string();
         match self.foreign.load(path).with_context(at)? {
@@ -80,11 +79,11 @@ impl Opening {
 }
 
 impl ForeignOptions {
-    /// Reads a filter of another system; none if the file is of no known format.
+    /// Reads another system's filter; `None` if the format isn't known.
     fn load(&self, path: &Path) -> Result<Option<Loaded>> {
         let mut file = tamis::internals::file::open_regular(path, false)?;
         let (start, may_be) = look(&mut file)?;
-        // The options are for files of other systems, which may lie next to ours.
+        // The options are for other systems' files, which may be served together with ours.
         if start.starts_with(OURS) || self.format.is_none() && !may_be {
             return Ok(None);
         }
@@ -109,8 +108,8 @@ impl ForeignOptions {
     }
 }
 
-/// What is wrong with a file, without anything of its content: everyone who may ask reads this, and
-/// the file may be one that was never meant to be served.
+/// What is wrong with a file, without revealing its content: every client may read this, and the file may never have
+/// been meant to be served.
 pub(crate) fn fault_of(path: &Path, error: &anyhow::Error) -> String {
     let corrupt = error.chain().find_map(|cause| {
         if let Some(tamis::Error::Corrupt { what, .. }) = cause.downcast_ref() {
@@ -128,8 +127,7 @@ pub(crate) fn fault_of(path: &Path, error: &anyhow::Error) -> String {
     format!("{path}{}", text.strip_prefix(&path).unwrap_or(&text))
 }
 
-/// The start of a file, and whether it may be a filter of another system by its ends. The file is
-/// left at its start.
+/// The start of a file, and whether its two ends look like another system's filter. Leaves the file at its start.
 fn look(file: &mut File) -> std::io::Result<(Vec<u8>, bool)> {
     let len = file.metadata()?.len();
     let (mut start, mut end) = (Vec::new(), Vec::new());
@@ -142,7 +140,7 @@ fn look(file: &mut File) -> std::io::Result<(Vec<u8>, bool)> {
 }
 
 impl Loaded {
-    /// How its keys are made.
+    /// The rule for its keys.
     pub(crate) fn rule(&self) -> KeyRule {
         match self {
             Self::Ours(filter) => *filter.hasher().rule(),
@@ -158,7 +156,7 @@ impl Loaded {
         }
     }
 
-    /// Which keys may be in it, at a moment that only windows heed.
+    /// Which keys may be in it, at a time that only windows use.
     pub(crate) fn ask(&self, keys: &[Key<'_>], at: Moment, found: &mut [bool]) -> Result<()> {
         match self {
             Self::Ours(filter) => filter.contains_many_at(keys, at, found),
@@ -166,7 +164,7 @@ impl Loaded {
                 filter, keys: how, ..
             } => {
                 let keys: Result<Vec<_>, _> = keys.iter().map(|key| how.encode(key)).collect();
-                // To call such a key absent could be a false "no".
+                // Calling such a key absent could be a false "no".
                 let keys = keys.with_context(|| format!("this filter's keys are {how}"))?;
                 filter.contains_many(&keys, found);
             }
@@ -174,7 +172,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Adds keys seen at a moment, which only windows heed; which of them were new.
+    /// Adds keys seen at a time that only windows use; marks which were new.
     pub(crate) fn add(&mut self, keys: &[Key<'_>], at: Moment, new: &mut [bool]) -> Result<()> {
         match self {
             Self::Ours(filter) => filter.insert_many_at(keys, at, new)?,
@@ -183,8 +181,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Whether keys can be added: not to finished lists, and to files of other systems only by
-    /// `tamis add`.
+    /// Whether keys can be added: not to fixed lists, and to other systems' files only with `tamis add`.
     pub(crate) fn is_writable(&self) -> bool {
         matches!(
             self,
@@ -199,7 +196,7 @@ impl Loaded {
         )
     }
 
-    /// Puts it in the place of its file, whole or not at all.
+    /// Replaces its file atomically.
     pub(crate) fn save(&self, lock: &mut FileLock) -> Result<()> {
         match self {
             Self::Ours(filter) => {
@@ -210,7 +207,7 @@ impl Loaded {
         }
     }
 
-    /// What can be told of it.
+    /// Its description.
     pub(crate) fn about(&self) -> Value {
         match self {
             Self::Ours(filter) => {

@@ -1,27 +1,27 @@
-//! What a request's head says of its body and of the answer: the form of the keys, how they were
-//! packed, and which form the client wants back.
+//! The headers about bodies and answers: the form of the keys, their compression, and the form that the client wants
+//! back.
 
 use crate::problem::Problem;
 use hyper::StatusCode;
 use hyper::header::{self, HeaderMap, HeaderName};
 
-/// How keys come and answers go.
+/// The form of keys and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One key a line.
+    /// One key per line.
     Lines,
     /// An array of strings.
     Json,
 }
 
-/// How a body was packed for its way.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packing {
     None,
     Gzip,
 }
 
-/// The value of a header that may be there once.
+/// The value of a header that may only occur once.
 pub(crate) fn single<'h>(
     headers: &'h HeaderMap,
     name: &HeaderName,
@@ -39,7 +39,7 @@ pub(crate) fn single<'h>(
     }
 }
 
-/// The items of a header that is a list, over all its lines: `a, b`.
+/// The items of a list header, over all its lines: `a, b`.
 fn items<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = String> + 'h {
     let values = headers.get_all(name).iter();
     let items = values.flat_map(|value| value.as_bytes().split(|&b| b == b','));
@@ -68,14 +68,14 @@ fn unsupported(text: String) -> Problem {
 }
 
 impl Form {
-    /// The form of a request's body, as its Content-Type says.
+    /// The form of a request's body, from its Content-Type.
     pub(crate) fn of_request(headers: &HeaderMap) -> Result<Self, Problem> {
         let Some(media) = single(headers, &header::CONTENT_TYPE)? else {
             return Ok(Self::Lines);
         };
         let form = match name_of(media).as_str() {
             "application/json" => Self::Json,
-            // The third is what curl says of `--data-binary @keys.txt`.
+            // The third is curl's default for `--data-binary @keys.txt`.
             "text/plain" | "application/octet-stream" | "application/x-www-form-urlencoded" => {
                 Self::Lines
             }
@@ -86,7 +86,7 @@ impl Form {
                 )));
             }
         };
-        // Keys in another charset would be other bytes than those in the filter.
+        // In another charset, keys would have different bytes from those in the filter.
         match parameter(media, "charset") {
             None => Ok(form),
             Some(charset) if is_utf8(charset) => Ok(form),
@@ -97,9 +97,8 @@ impl Form {
         }
     }
 
-    /// Where the text of a body begins: behind a byte order mark of UTF-8. Refuses UTF-16, whose keys
-    /// would be other bytes than those in the filter. A client that means these bytes says
-    /// `application/octet-stream`.
+    /// Where the text of a body begins: after a UTF-8 byte order mark. Refuses UTF-16, whose keys would have different
+    /// bytes from those in the filter. A client that means these bytes can send `application/octet-stream`.
     pub(crate) fn start_of_text(headers: &HeaderMap, body: &[u8]) -> Result<usize, Problem> {
         let media = single(headers, &header::CONTENT_TYPE)?.map(name_of);
         if media.as_deref() == Some("application/octet-stream") {
@@ -120,7 +119,7 @@ impl Form {
         })
     }
 
-    /// The form of the answers: as Accept says, and as the request's if it leaves it open.
+    /// The form of the answers: from Accept, or the request's if Accept leaves it open.
     pub(crate) fn of_response(headers: &HeaderMap, request: Self) -> Result<Self, Problem> {
         let ranges: Vec<Range> = items(headers, &header::ACCEPT)
             .map(|item| Range::read(&item))
@@ -144,15 +143,15 @@ impl Form {
 /// How much a client wants a form, compared field by field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Wish {
-    /// In thousandths; 0 is a refusal.
+    /// In thousandths; 0 means refused.
     quality: u16,
-    /// Whether it was named, and not only allowed by a wildcard; of two that were, the first.
+    /// Whether it was named rather than matched by a wildcard; among named ones, the first wins.
     named: usize,
 }
 
 impl Wish {
     fn of(ranges: &[Range], [sort, name]: [&str; 2]) -> Self {
-        // The closest range counts, wherever it stands.
+        // The most specific range counts, whatever its position.
         let fits = |range: &&Range| range.fits(sort, name);
         match ranges.iter().filter(fits).max_by_key(|r| r.closeness()) {
             // Neither wanted nor refused: the last resort.
@@ -204,7 +203,7 @@ impl Range {
 }
 
 impl Packing {
-    /// How a request's body was packed, as its Content-Encoding says.
+    /// The compression of a request's body, from its Content-Encoding.
     pub(crate) fn of_request(headers: &HeaderMap) -> Result<Self, Problem> {
         let codings = items(headers, &header::CONTENT_ENCODING);
         let codings: Vec<String> = codings.filter(|coding| coding != "identity").collect();
@@ -226,8 +225,8 @@ fn is_utf8(charset: &str) -> bool {
         .any(|known| charset.eq_ignore_ascii_case(known))
 }
 
-/// Whether a body is text in UTF-16: its mark, and a character below 256 soon after it. Keys of
-/// random bytes nearly never are.
+/// Whether a body is UTF-16 text: it starts with the mark, and soon has a character below 256. Random bytes hardly ever
+/// look like that.
 fn is_utf16(body: &[u8]) -> bool {
     const LOOKED_AT: usize = 512;
     let (mark, rest) = match body.split_at_checked(2) {
@@ -280,7 +279,7 @@ mod tests {
                 assert_eq!(form(accept, request), Ok(wanted), "{accept}");
             }
         }
-        // What leaves it open, or can't be read, leaves it to the request.
+        // If Accept leaves it open, or can't be parsed, the request decides.
         for accept in ["*/*", "text/html", "", ";", "q=0", "*/*;q=0.1"] {
             for request in [Form::Json, Form::Lines] {
                 assert_eq!(form(accept, request), Ok(request), "{accept}");

@@ -17,12 +17,12 @@ const SECONDS: [f64; 8] = [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0];
 /// How often the log mentions requests without the token.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// Counts of all filters.
+/// Counts for all filters together.
 #[derive(Default)]
 pub(crate) struct Metrics {
     /// By the first digit of the status.
     statuses: [AtomicU64; 6],
-    /// By time, the last class being open.
+    /// By time; the last class has no upper bound.
     times: [AtomicU64; SECONDS.len() + 1],
     nanoseconds: AtomicU64,
     pub(crate) connections: AtomicU64,
@@ -30,11 +30,11 @@ pub(crate) struct Metrics {
     pub(crate) strangers: Strangers,
 }
 
-/// Requests without the token that they need, or with another one.
+/// Requests with a missing or wrong token.
 #[derive(Default)]
 pub(crate) struct Strangers {
     all: AtomicU64,
-    /// When the log last mentioned them, and how many there were then.
+    /// When the log last mentioned them, and their number then.
     told: Mutex<Option<(Instant, u64)>>,
 }
 
@@ -68,7 +68,7 @@ impl Metrics {
     }
 }
 
-/// Everything that Prometheus asks for.
+/// Everything that Prometheus collects.
 pub(crate) async fn page(metrics: &Metrics, filters: &Filters) -> Response {
     let mut page = Page::default();
     page.add_requests(metrics);
@@ -84,7 +84,7 @@ struct Page(String);
 /// A figure of a filter, if it has one.
 type Figure = fn(&Served) -> Option<f64>;
 
-/// What is known of every filter at any time.
+/// Values that are known for every filter at any time.
 const FIGURES: [(&str, &str, &str, Figure); 5] = [
     (
         "tamis_filter_unsaved_keys",
@@ -118,7 +118,7 @@ const FIGURES: [(&str, &str, &str, Figure); 5] = [
     ),
 ];
 
-/// What must be read from a filter: fields of its description.
+/// Values that take reading the filter: fields of its description.
 const CONTENT: [(&str, &str, &str); 6] = [
     ("tamis_filter_keys", "keys", "Keys in the filter."),
     ("tamis_filter_capacity", "capacity", "Keys it was made for."),

@@ -1,10 +1,10 @@
-//! The description of the service, for programs that make clients of it.
+//! The OpenAPI description of the service, for generating clients.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 const DESCRIPTION: &str = include_str!("openapi.json");
-/// Described paths that are there for the page.
+/// Described paths that only serve the page.
 const OF_PAGE: [&str; 3] = ["/v1/plan", "/v1/playground", "/v1/why"];
 
 pub(crate) fn description(has_page: bool) -> Bytes {

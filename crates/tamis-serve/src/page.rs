@@ -1,5 +1,5 @@
-//! The page at `/`, whose files are part of the program, and what the service calculates as the
-//! page does. The page itself asks WebAssembly for that (`tamis.wasm`).
+//! The page at `/`, whose files are part of the program, and calculations that the service offers like the page. The
+//! page itself uses WebAssembly for these (`tamis.wasm`).
 
 use crate::body::{self, Budget};
 use crate::pool::Pool;
@@ -10,9 +10,8 @@ use hyper::{HeaderMap, StatusCode, header};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Nothing but what this service sends, and no code within a page: a key or a
-/// name that looks like markup stays text whatever else went wrong. The page has the same in
-/// itself, for other servers.
+/// Allows only files from this service and no inline code: a key or name that looks like markup stays text, whatever
+/// else goes wrong. The page contains the same policy, for other servers.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; \
                       style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
@@ -60,7 +59,7 @@ pub(crate) fn file(name: &str) -> Result<Response, Problem> {
     let mut response = whole(media, *content);
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        // Without a referrer, its own requests would have no origin, either.
+        // Without a referrer, its own requests would also lack an origin.
         (header::REFERRER_POLICY, "same-origin"),
         // Another version of the program has other files.
         (header::CACHE_CONTROL, "no-cache"),
@@ -70,8 +69,8 @@ pub(crate) fn file(name: &str) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// The files of the page for another server: their paths in a folder, and what they hold. The one
-/// that a browser asks for first is the first.
+/// The files of the page for another server: their paths in a folder, and their content. The first is the one that a
+/// browser requests first.
 pub fn page_files() -> impl Iterator<Item = (String, &'static [u8])> {
     FILES.iter().map(|(name, _, content)| match *name {
         index @ "index.html" => (index.to_owned(), *content),
@@ -79,7 +78,7 @@ pub fn page_files() -> impl Iterator<Item = (String, &'static [u8])> {
     })
 }
 
-/// Answers a query as the page would itself.
+/// Answers a query with the page's own calculation.
 pub(crate) async fn calculate(
     pool: &Pool,
     query: &str,

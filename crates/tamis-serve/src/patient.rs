@@ -1,5 +1,4 @@
-//! A connection whose reader must not stop: writing waits for so long, and
-//! then the connection ends.
+//! A connection whose reader must not stall: a write waits this long, and then the connection ends.
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io;
@@ -50,11 +49,11 @@ impl<S: AsyncRead + Unpin> Read for Patient<S> {
         context: &mut Context<'_>,
         mut buffer: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // SAFETY: what is initialised stays so, because only `ReadBuf` writes to it.
+        // SAFETY: initialised bytes stay so, because only `ReadBuf` writes to the buffer.
         let mut read = ReadBuf::uninit(unsafe { buffer.as_mut() });
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         let filled = read.filled().len();
-        // SAFETY: `ReadBuf` has initialised what it calls filled, at the start of the buffer.
+        // SAFETY: `ReadBuf` has initialised the bytes that it reports as filled, at the start of the buffer.
         unsafe { buffer.advance(filled) };
         Poll::Ready(Ok(()))
     }

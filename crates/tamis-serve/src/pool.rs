@@ -1,5 +1,5 @@
-//! Work that is done for the page: numbers and pictures, which take longer than a thousand keys.
-//! It gets a small part of the processors, so that whoever asks a filter does not notice it.
+//! Calculations for the page: numbers and pictures, which take longer than a thousand keys. They get a small share of
+//! the processors, so that filter queries aren't slowed down.
 
 use crate::problem::Problem;
 use hyper::StatusCode;
@@ -7,13 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, oneshot};
 
-/// Works at the same time.
+/// How many calculations run at the same time.
 const PLACES: usize = 2;
-/// How long a place rests after a work, in times of that work: together the places take half of one
-/// processor at most.
+/// How long a place rests after a calculation, as a multiple of its time: so all places together use at most half of
+/// one processor.
 const RESTS: u32 = 3;
-/// How long a place is waited for. To refuse at once would make impatient clients as costly as
-/// others.
+/// How long a request waits for a place. Refusing at once would make impatient clients as costly as others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Pool {
@@ -33,7 +32,7 @@ impl Pool {
         Self { places, patience }
     }
 
-    /// Runs a piece of work as soon as there is a place for it.
+    /// Runs a calculation once there is a place.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -46,10 +45,10 @@ impl Pool {
             ));
         };
         let (tell, told) = oneshot::channel();
-        // A client that goes away does not give back a place that is still worked at.
+        // If a client disconnects, its place stays taken until the calculation ends.
         tokio::task::spawn_blocking(move || {
             let start = Instant::now();
-            // Nobody may be waiting.
+            // The client may be gone.
             let _ = tell.send(work());
             std::thread::sleep(start.elapsed() * RESTS);
             drop(place);
@@ -91,7 +90,7 @@ mod tests {
         });
     }
 
-    /// Who asks and goes away again and again does not get more than others.
+    /// Clients that disconnect repeatedly get no more than others.
     #[test]
     fn a_client_that_goes_away_leaves_its_place_taken() {
         on_a_runtime(async {

@@ -8,9 +8,9 @@ use hyper::header::{self, HeaderName};
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
-    /// What clients with a token are told instead of the text.
+    /// The text for clients with a token.
     pub(crate) details: Option<String>,
-    /// The way out, for programs.
+    /// A header that tells programs what to do.
     pub(crate) header: Option<(HeaderName, &'static str)>,
 }
 
@@ -40,7 +40,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, text)
     }
 
-    /// A filter's server can't be asked. Where it is, and what it said, is not for strangers.
+    /// A filter's server can't be reached. Its address and its reply aren't for clients without a token.
     pub(crate) fn of_redis(error: &anyhow::Error) -> Self {
         let details = Self::unavailable(error).text;
         let text = "the filter's Redis can't be asked: the log says why, and so does this answer to \
@@ -60,7 +60,7 @@ impl Problem {
         }
     }
 
-    /// The fault is on this side.
+    /// The server is at fault, not the client.
     pub(crate) fn unavailable(error: &anyhow::Error) -> Self {
         let text = tamis_redis::hide_passwords(&format!("{error:#}"));
         Self::new(StatusCode::SERVICE_UNAVAILABLE, text)

@@ -1,5 +1,4 @@
-//! A filter in Redis. Its connection serves one request after the other; the
-//! servers do the work.
+//! A filter in Redis. Its connection serves one request at a time; the servers do the work.
 
 use crate::log::log;
 use crate::media::Form;
@@ -20,11 +19,11 @@ pub(crate) struct RemoteFilter {
     options: Options,
     turns: Arc<Turns<RedisFilter>>,
     is_writable: bool,
-    /// Why the servers can't be asked, as the log has it.
+    /// Why the servers can't be reached, as logged.
     fault: Mutex<Option<String>>,
 }
 
-/// Asks for keys, or adds them, now or at a moment.
+/// Queries or adds keys, as of now or of a time.
 type Work = fn(&mut RedisFilter, &[&[u8]], Option<Moment>, &mut [bool]) -> Result<(), Error>;
 
 impl RemoteFilter {
@@ -39,7 +38,7 @@ impl RemoteFilter {
         })
     }
 
-    /// Logs why the servers can't be asked, once: clients ask again and again.
+    /// Logs once why the servers can't be reached: clients retry again and again.
     fn note<T>(&self, answered: Result<T, Problem>) -> Result<T, Problem> {
         let now = answered.as_ref().err().and_then(|it| it.details.clone());
         let mut fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,7 +81,7 @@ impl RemoteFilter {
         self.run(form, body, when, work).await
     }
 
-    /// Has `work` answer for the keys of a request, on a thread that may wait.
+    /// Runs `work` for the keys of a request, on a thread that may block.
     async fn run(
         self: &Arc<Self>,
         form: Form,
@@ -95,7 +94,7 @@ impl RemoteFilter {
         let task = tokio::task::spawn_blocking(move || {
             let answers = answer(&mut turn, form, &body, when, work)?;
             let answers = match answers {
-                // Another filter may have its name.
+                // Another filter may have taken its name.
                 Err(Error::Gone { .. } | Error::NotFound { .. }) => {
                     let again = open(&this.at, &this.options);
                     *turn = again.map_err(|error| Problem::of_redis(&error))?;
@@ -109,7 +108,7 @@ impl RemoteFilter {
         self.note(task.await.map_err(failed)?)
     }
 
-    /// What can be told of it.
+    /// Its description.
     pub(crate) async fn about(self: &Arc<Self>) -> Result<Value, Problem> {
         let mut turn = Arc::clone(&self.turns).lock_owned().await;
         let at = self.at.clone();
@@ -132,14 +131,14 @@ fn open(at: &Location, options: &Options) -> Result<RedisFilter> {
     Ok(filter)
 }
 
-/// Names the filter of an error by its location.
+/// Adds the filter's location to an error.
 fn in_redis(at: &Location, error: Error) -> anyhow::Error {
     let text = error.to_string();
     let name = format!("{}: ", at.name());
     anyhow::anyhow!("{at}: {}", text.strip_prefix(&name).unwrap_or(&text))
 }
 
-/// The outer error is the client's, the inner one the server's.
+/// The outer error is the client's fault, the inner one the server's.
 fn answer(
     filter: &mut RedisFilter,
     form: Form,
@@ -147,7 +146,7 @@ fn answer(
     when: When,
     work: Work,
 ) -> Result<Result<Replies, Error>, Problem> {
-    // A module, which hashes itself, knows no other rule.
+    // Modules hash keys themselves, without a rule.
     let rule = *filter.hasher().map_or(&KeyRule::EXACT, Hasher::rule);
     form.check(body, &rule)?;
     let at = when.in_redis(filter)?;

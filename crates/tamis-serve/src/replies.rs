@@ -1,7 +1,7 @@
-//! Answers to the keys of a request. A body of line ends has as many keys as bytes, so an answer is
-//! a bit until it is written.
+//! Answers to the keys of a request. A body of line ends has as many keys as bytes, so an answer takes one bit until it
+//! is written.
 
-/// One answer a key, in order.
+/// One answer per key, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
     bits: Vec<u64>,
@@ -10,15 +10,15 @@ pub(crate) struct Replies {
     lateness: Lateness,
 }
 
-/// How much of what was in the window at a request's time is still remembered.
+/// How much of the window at a request's time is still remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Lateness {
-    /// All of it, or the filter forgets nothing.
+    /// Everything, or the filter never forgets.
     #[default]
     InTime,
-    /// Not all: "no" and "new" are not certain.
+    /// Not everything: "no" and "new" aren't certain.
     Late,
-    /// So little that keys of that time are not kept.
+    /// So little that keys of that time aren't kept.
     TooOld,
 }
 

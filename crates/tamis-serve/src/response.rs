@@ -65,7 +65,7 @@ pub(crate) fn answers(replies: Replies, form: Form, words: Words, mut room: Room
     respond(media, Content::Answers(text))
 }
 
-/// A JSON response, with a line's end for those who read it in a terminal.
+/// A JSON response, with a line end for terminals.
 pub(crate) fn json(value: &serde_json::Value) -> Response {
     whole(JSON, format!("{value}\n"))
 }
@@ -111,7 +111,7 @@ impl Content {
     }
 }
 
-/// The answer to a request that could not be fulfilled, for a client that sent a token or did not.
+/// The response to a request that failed, with details if the client sent a token.
 pub(crate) fn refusal(mut problem: Problem, is_known: bool) -> Response {
     let (status, header) = (problem.status, problem.header.take());
     let mut response = json(&json!({ "error": problem.text_for(is_known) }));
@@ -122,33 +122,33 @@ pub(crate) fn refusal(mut problem: Problem, is_known: bool) -> Response {
     response
 }
 
-/// The words of answers.
+/// The texts of answers.
 pub(crate) struct Words {
-    /// A line each.
+    /// One line each.
     pub(crate) lines: [&'static str; 2],
-    /// The array's name in JSON, and what follows it.
+    /// The array's name in JSON, and the text after it.
     pub(crate) name: &'static str,
     pub(crate) more: String,
 }
 
-/// Answers as text, made piece by piece.
+/// Answers as text, produced piece by piece.
 pub(crate) struct Text {
     replies: Replies,
     count: usize,
-    /// The first that is not written.
+    /// The first answer not yet written.
     next: usize,
     start: String,
     words: [&'static str; 2],
     between: &'static str,
     end: String,
-    /// Bytes that are not written.
+    /// Bytes not yet written.
     left: usize,
     _room: Room,
 }
 
 impl Text {
     fn piece(&mut self) -> Vec<u8> {
-        // A word more may follow the last that fits.
+        // One more word may follow the last that fits.
         let mut piece = Vec::with_capacity(self.left.min(PIECE + self.end.len()) + 16);
         piece.extend_from_slice(std::mem::take(&mut self.start).as_bytes());
         while self.next < self.count && piece.len() < PIECE {

@@ -1,4 +1,4 @@
-//! Which path is answered by what.
+//! Maps paths to handlers.
 
 use crate::problem::Problem;
 use crate::response::{JSON, Response, TEXT, whole};
@@ -9,7 +9,7 @@ use hyper::{Method, StatusCode, header};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// What a path stands for.
+/// What a path refers to.
 #[derive(Clone, Copy, Debug)]
 enum Endpoint {
     Health,
@@ -34,7 +34,7 @@ enum Verb {
     Post,
 }
 
-/// Every path, as the description has it.
+/// Every path in the API description.
 const ROUTES: [(&str, Verb, Endpoint); 13] = [
     ("/healthz", Verb::Get, Endpoint::Health),
     ("/readyz", Verb::Get, Endpoint::Ready),
@@ -52,8 +52,7 @@ const ROUTES: [(&str, Verb, Endpoint); 13] = [
 ];
 
 impl Endpoint {
-    /// Whether it is for everybody, also where reading needs a token: probes, the page, and how to use
-    /// the rest.
+    /// Whether it is open to everybody, even if reading needs a token: probes, the page, and how to use the rest.
     const fn is_open(self) -> bool {
         matches!(
             self,
@@ -61,7 +60,7 @@ impl Endpoint {
         )
     }
 
-    /// Whether it is there for the page.
+    /// Whether it only serves the page.
     const fn is_of_page(self) -> bool {
         matches!(
             self,
@@ -70,7 +69,7 @@ impl Endpoint {
     }
 }
 
-/// Whether a path is of this form, and the part of it that has a name in the form.
+/// Whether a path matches a pattern, and the part that the pattern names.
 fn fits<'p>(form: &str, path: &'p str) -> Option<&'p str> {
     let mut named = "";
     let (mut forms, mut parts) = (form.split('/'), path.split('/'));
@@ -84,7 +83,7 @@ fn fits<'p>(form: &str, path: &'p str) -> Option<&'p str> {
     }
 }
 
-/// Answers a request that may pass.
+/// Answers a request that passed the checks.
 pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Response, Problem> {
     let path = head.uri.path();
     let found = ROUTES.iter().find_map(|(form, verb, endpoint)| {
@@ -109,7 +108,7 @@ pub(crate) async fn answer(app: &App, head: &Parts, body: Incoming) -> Result<Re
         return Err(refused.with(header::ALLOW, allowed));
     }
     let (filters, budget, headers) = (&app.filters, &app.budget, &head.headers);
-    // Who adds needs another token.
+    // Adding needs the other token.
     if !endpoint.is_open()
         && !matches!(endpoint, Endpoint::Add)
         && let Err(refused) = app.guard.check_reader(headers)

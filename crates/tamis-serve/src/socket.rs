@@ -4,7 +4,7 @@
 use std::os::fd::{AsRawFd as _, RawFd};
 use tokio::net::TcpStream;
 
-/// A socket that somebody else holds.
+/// A socket owned by somebody else.
 #[derive(Clone, Copy)]
 pub(crate) struct Socket {
     #[cfg(unix)]
@@ -21,14 +21,14 @@ impl Socket {
         }
     }
 
-    /// Has the end of a connection discard what the client has not taken yet, if there is anything. The
-    /// system would otherwise go on sending it, megabytes, for as long as the client likes. To be
-    /// called while the stream still exists.
+    /// Makes closing the connection discard data that the client hasn't received, if there is any. Otherwise the system
+    /// would keep megabytes and go on sending them, for as long as the client likes. Must be called while the stream
+    /// exists.
     #[cfg(unix)]
     pub(crate) fn forget_what_is_unread(self) {
         let mut unread: libc::c_int = 0;
-        // SAFETY: a system call that writes the one number it is given. The descriptor is that of a
-        // stream which the caller has not closed.
+        // SAFETY: a system call that writes one number. The descriptor belongs to a stream that the caller hasn't
+        // closed.
         let asked = unsafe { libc::ioctl(self.descriptor, libc::TIOCOUTQ, &raw mut unread) };
         if asked != 0 || unread == 0 {
             return;
@@ -37,8 +37,7 @@ impl Socket {
             l_onoff: 1,
             l_linger: 0,
         };
-        // SAFETY: a system call that reads the one value it is given, of the size it is told. The
-        // descriptor is as above.
+        // SAFETY: a system call that reads one value of the given size. The descriptor is as above.
         unsafe {
             libc::setsockopt(
                 self.descriptor,

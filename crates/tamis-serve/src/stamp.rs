@@ -1,29 +1,28 @@
-//! Which file is at a path: enough to notice another one.
+//! Identifies the file at a path well enough to notice a replacement.
 
 use std::fs::Metadata;
 use std::time::{Duration, SystemTime};
 
-/// Longer than a tick of a file system's clock, where times have fractions of seconds.
+/// Longer than a clock tick of file systems whose times have fractions of seconds.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
-/// The same where they have none.
+/// The same for file systems with whole seconds.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Device and number.
+    /// Device and inode.
     identity: (u64, u64),
     len: u64,
     modified: Option<SystemTime>,
 }
 
 impl Stamp {
-    /// Whether both are of one file, at different times perhaps.
+    /// Whether both are of the same file, perhaps at different times.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Whether the file was written so short a time ago that another change now could leave the
-    /// same stamp.
+    /// Whether the file was written so recently that another change now could leave the same stamp.
     pub(crate) fn is_fresh(&self) -> bool {
         let Some(modified) = self.modified else {
             return false;
@@ -31,7 +30,7 @@ impl Stamp {
         let since_1970 = modified.duration_since(SystemTime::UNIX_EPOCH);
         let is_coarse = since_1970.is_ok_and(|time| time.subsec_nanos() == 0);
         let tick = if is_coarse { COARSE_TICK } else { TICK };
-        // A time in the future does not count: the clock may have been set back.
+        // A time in the future doesn't count: the clock may have been set back.
         modified.elapsed().is_ok_and(|age| age < tick)
     }
 }
@@ -69,7 +68,7 @@ mod tests {
         }
     }
 
-    /// Without its fraction of a second.
+    /// Truncates to whole seconds.
     fn seconds_of(time: SystemTime) -> SystemTime {
         let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
         SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
@@ -80,13 +79,13 @@ mod tests {
         let now = SystemTime::now();
         let took = |time: Duration| now.elapsed().is_ok_and(|age| age >= time);
         let fraction = Duration::from_nanos(1);
-        // Until this test has taken as long as a tick.
+        // Unless this test has taken longer than a tick.
         assert!(stamp(Some(now)).is_fresh() || took(TICK));
         assert!(!stamp(Some(seconds_of(now) - 2 * TICK + fraction)).is_fresh());
-        // Whole seconds are those of a coarse clock.
+        // Whole seconds suggest a coarse clock.
         assert!(stamp(Some(seconds_of(now))).is_fresh() || took(COARSE_TICK / 2));
         assert!(!stamp(Some(seconds_of(now) - COARSE_TICK)).is_fresh());
-        // A clock that was set back must not keep a file from being taken.
+        // After the clock was set back, a file must still be accepted.
         assert!(!stamp(Some(now + Duration::from_secs(3600))).is_fresh());
         assert!(!stamp(None).is_fresh());
     }

@@ -1,4 +1,4 @@
-//! Counts of answers: since the start, and in the last minutes.
+//! Counts answers, since the start and in recent minutes.
 
 use crate::replies::Replies;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Minutes with counts of their own.
+/// Minutes with separate counts.
 const MINUTES: u64 = 15;
 
 /// Answers of one filter.
@@ -16,20 +16,20 @@ pub(crate) struct Tally(Mutex<Counts>);
 #[derive(Debug, Default)]
 struct Counts {
     all: Answers,
-    /// By minutes since 1970, the newest last.
+    /// By minutes since 1970, newest last.
     recent: VecDeque<(u64, Answers)>,
 }
 
-/// How many keys were answered how.
+/// The number of keys by answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answers {
-    /// Asked, and perhaps present.
+    /// Queried, and perhaps present.
     yes: u64,
-    /// Asked, and certainly absent.
+    /// Queried, and certainly absent.
     no: u64,
     /// Added, and new.
     new: u64,
-    /// Added, and present before, or so it seemed.
+    /// Added, but apparently present before.
     known: u64,
 }
 
@@ -77,7 +77,7 @@ impl Tally {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counts.all.add(more);
         match counts.recent.back_mut() {
-            // A clock that is set back makes no new minutes.
+            // If the clock was set back, counts into the last minute.
             Some((last, answers)) if *last >= minute => answers.add(more),
             _ => counts.recent.push_back((minute, more)),
         }
@@ -91,7 +91,7 @@ impl Tally {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).all
     }
 
-    /// The last minutes, oldest first, the present one last.
+    /// The last minutes, oldest first; the current one is last.
     pub(crate) fn recent(&self) -> Value {
         self.recent_at(minute_now())
     }

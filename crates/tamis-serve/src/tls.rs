@@ -1,4 +1,4 @@
-//! Encryption, with a certificate of the user's.
+//! TLS with the user's certificate.
 
 use crate::guard::warn_if_public;
 use anyhow::{Context as _, Result};
@@ -11,7 +11,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Bytes of a chain of certificates, or of a key.
+/// The most bytes in a certificate chain or key.
 const LARGEST: u64 = 1 << 20;
 
 /// Reads a chain of certificates and its key, both PEM.

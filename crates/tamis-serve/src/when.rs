@@ -1,4 +1,4 @@
-//! When keys are seen, for windows of time: now, or when the request says (`?at=`).
+//! When keys are seen, for windows of time: now, or at the request's time (`?at=`).
 
 use crate::log::log;
 use crate::problem::Problem;
@@ -15,30 +15,30 @@ use tamis::{
 use tamis_redis::RedisFilter;
 use tamis_report::human;
 
-/// How much later than the clock here the clock of a client may be, besides a generation.
+/// How far a client's clock may be ahead of ours, beyond one generation.
 const AHEAD: Duration = Duration::from_secs(60);
-/// A clock that is behind by less is not worth a line in the log: clocks are often put right.
+/// Smaller delays of the clock aren't logged: clocks are often adjusted.
 const BEHIND: Duration = Duration::from_secs(1);
 
-/// What a request says of its time, which is that of all its keys.
+/// The time of a request, which applies to all its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct When(Option<Moment>);
 
-/// The moment that keys are asked or added at.
+/// The time for querying or adding keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dated {
     pub(crate) at: Moment,
     pub(crate) lateness: Lateness,
 }
 
-/// Whether the log says that the system's clock is behind a window.
+/// Whether we logged that the system's clock is behind a window.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     is_behind: AtomicBool,
 }
 
 impl When {
-    /// Reads the query of a request.
+    /// Parses the query of a request.
     pub(crate) fn of_query(query: &str) -> Result<Self, Problem> {
         let mut when = Self(None);
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -79,8 +79,7 @@ impl When {
         Ok(Some(at))
     }
 
-    /// The moment of a request to a window, or to a filter without times. `place` is the filter's,
-    /// for the log.
+    /// The time of a request to a window, or to a filter without times. `place` is the filter's, for the log.
     pub(crate) fn date(
         self,
         window: Option<&Window>,
@@ -96,7 +95,7 @@ impl When {
         };
         let latest = window.latest().unwrap_or(Moment::MIN);
         let at = match self.0 {
-            // Nothing is lost by a clock that was set back.
+            // A clock that was set back must not lose keys.
             None => {
                 clock.compare(now, latest, place);
                 now.max(latest)
@@ -131,7 +130,7 @@ impl Clock {
     }
 }
 
-/// Refuses a time that would make a window forget what is still in it, unless it is there already.
+/// Refuses a time that would make a window forget its current keys, unless the window is already there.
 fn refuse_future(at: Moment, now: Moment, band: Duration, latest: Moment) -> Result<(), Problem> {
     if at <= latest.max(now + band + AHEAD) {
         return Ok(());
@@ -143,7 +142,7 @@ fn refuse_future(at: Moment, now: Moment, band: Duration, latest: Moment) -> Res
     )))
 }
 
-/// How long a generation is; none of a window that counts keys.
+/// The length of a generation; `None` for a window that counts keys.
 fn band(options: &WindowOptions) -> Option<Duration> {
     match options.band() {
         Span::Time(band) => Some(band),

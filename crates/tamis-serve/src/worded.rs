@@ -1,5 +1,5 @@
-//! Reasons for heads that can't be understood. hyper answers them by itself, with a status and nothing else, and can't be
-//! told to say more: its answer is exchanged here, on its way out.
+//! Explains why a request's head was refused. hyper answers such requests itself with only a status, and can't be
+//! configured to say more, so its answer is replaced on its way out.
 
 use hyper::StatusCode;
 use serde_json::json;
@@ -8,16 +8,16 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is remembered of the last read, to see what was wrong.
+/// How much of the last read to keep, to see what was wrong.
 const REMEMBERED: usize = 4 << 10;
 
 /// A connection on which hyper's own answers get a body.
 pub(crate) struct Worded<S> {
     stream: S,
-    /// The largest body that is taken, in words.
+    /// The largest accepted body, in words.
     most: String,
     read: Vec<u8>,
-    /// What is written instead of hyper's answer, and how much of it was.
+    /// The text written instead of hyper's answer, and how much of it was written.
     instead: Option<(Vec<u8>, usize)>,
 }
 
@@ -31,7 +31,7 @@ impl<S> Worded<S> {
         }
     }
 
-    /// The status and the reason for what was read last.
+    /// The status and the reason for the last read.
     fn reason(&self, status: StatusCode) -> (StatusCode, String) {
         let most = &self.most;
         if self.read.first() == Some(&0x16) {
@@ -58,7 +58,7 @@ impl<S> Worded<S> {
         (status, text.into())
     }
 
-    /// The same bytes with an answer that says why, if they end with one that doesn't.
+    /// The same bytes with an explanation, if they end with an answer that has none.
     fn worded(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let (start, status) = bare_answer(bytes)?;
         let (status, text) = self.reason(status);
@@ -72,10 +72,10 @@ impl<S> Worded<S> {
     }
 }
 
-/// Where hyper's own answer begins, which is the last that it writes, and its status. Ours have more fields.
+/// The start and the status of hyper's own answer, which is the last thing it writes. Our answers have more fields.
 fn bare_answer(bytes: &[u8]) -> Option<(usize, StatusCode)> {
     let head = bytes.strip_suffix(b"\r\n\r\n")?;
-    // With all its fields it has about 120 bytes.
+    // Complete, it has about 120 bytes.
     let start = head.windows(7).rposition(|bytes| bytes == b"HTTP/1.")?;
     let head = std::str::from_utf8(&head[start..]).ok()?;
     let mut lines = head.split("\r\n");
@@ -92,7 +92,7 @@ fn bare_answer(bytes: &[u8]) -> Option<(usize, StatusCode)> {
     Some((start, StatusCode::from_u16(status).ok()?))
 }
 
-/// Whether the head says that its body has more bytes than a number can hold.
+/// Whether the head declares a body length too large for a number.
 fn has_huge_length(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').any(|line| {
         let Some((name, value)) = line.split_at_checked(15) else {
@@ -122,7 +122,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Worded<S> {
 }
 
 impl<S: AsyncWrite + Unpin> Worded<S> {
-    /// Writes what stands in for these bytes; nothing if they are fine. They count as written with its last byte.
+    /// Writes the replacement for these bytes; nothing if they are fine. They count as written with its last byte.
     fn poll_instead(
         &mut self,
         context: &mut Context<'_>,
@@ -163,7 +163,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Worded<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // hyper's answer is a part of its own, and the last.
+        // hyper's answer is a separate part, and the last.
         let Some((last, before)) = parts.split_last() else {
             return Poll::Ready(Ok(0));
         };

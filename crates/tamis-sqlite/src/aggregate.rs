@@ -1,4 +1,4 @@
-//! The aggregate that makes a filter of a column.
+//! The aggregate that builds a filter from a column.
 
 use crate::key::{self, error, wrong};
 use rusqlite::functions::{Aggregate, Context};
@@ -11,16 +11,16 @@ use tamis::{AnyFilter, Hasher, Kind, Plan};
 /// `tamis_filter(key [, keys [, rate]])`.
 pub(crate) struct Maker;
 
-/// A filter in the making.
+/// A filter being built.
 pub(crate) struct Making {
     filter: AnyFilter,
     asked: Asked,
 }
 
-/// What was asked for, which must be the same in every row.
+/// The arguments, which must be the same in every row.
 #[derive(Clone, Copy, PartialEq)]
 struct Asked {
-    /// None if it is not known: then the filter grows.
+    /// `None` if unknown: then the filter grows.
     keys: Option<u64>,
     rate: f64,
 }
@@ -35,7 +35,7 @@ impl Asked {
         let keys = match argument(1) {
             ValueRef::Null => None,
             ValueRef::Integer(keys) => Some(u64::try_from(keys).map_err(|_| number(keys as f64))?),
-            // 1e6 is a real number in SQL.
+            // In SQL, 1e6 is a real number.
             ValueRef::Real(keys) if keys >= 1.0 && keys.fract() == 0.0 && keys < 1e18 => {
                 Some(keys as u64)
             }
@@ -59,9 +59,9 @@ fn too_many(keys: u64) -> Error {
     ))
 }
 
-/// The most bytes that a blob may have.
+/// The most bytes in a blob.
 fn longest(ctx: &Context<'_>) -> Result<u64> {
-    // SAFETY: it is used here, in this thread, and not kept.
+    // SAFETY: used here, in this thread, and not kept.
     let db = unsafe { ctx.get_connection()? };
     Ok(u64::try_from(db.limit(Limit::SQLITE_LIMIT_LENGTH)?).unwrap_or(0))
 }
@@ -74,7 +74,7 @@ impl Aggregate<AssertUnwindSafe<Making>, Option<Vec<u8>>> for Maker {
             None => Plan::for_rate(Kind::Growing, 1_000, asked.rate),
         }
         .map_err(error)?;
-        // Before it is allocated: no blob could hold it.
+        // Checked before allocating: no blob could hold it.
         let longest = longest(ctx)?;
         if plan.bytes() > longest {
             return Err(error(format!(
@@ -113,8 +113,8 @@ impl Aggregate<AssertUnwindSafe<Making>, Option<Vec<u8>>> for Maker {
         let Some(AssertUnwindSafe(Making { filter, asked })) = making else {
             return Ok(None);
         };
-        // At high rates many new keys seem present, and are not counted. The bits tell how many there are, to within the
-        // root of their number.
+        // At high rates many new keys seem present and aren't counted. The number of bits set shows how many keys there
+        // are, to within the square root of their number.
         if let (Some(keys), Some(estimated)) = (asked.keys, filter.undercounted())
             && estimated as f64 > keys as f64 + 4.0 * (keys as f64).sqrt()
         {

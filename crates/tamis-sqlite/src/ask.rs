@@ -1,4 +1,4 @@
-//! Functions that ask filters, and describe them.
+//! Functions that query and describe filters.
 
 use crate::key::{self, wrong};
 use crate::open::{self, Kept};
@@ -12,15 +12,15 @@ use tamis::{
 };
 use tamis_report::about::{About, to_json};
 
-/// A filter that was opened for this statement, and its key file.
+/// A filter opened for this statement, and its key file.
 struct Opened<F> {
     filter: F,
     key_file: Option<Vec<u8>>,
 }
 
 impl<F: Send + Sync + 'static> Opened<F> {
-    /// The filter of the first argument: `open` opens it, unless this was done before. SQLite forgets it with the statement,
-    /// or at once if the argument is not constant in it.
+    /// The filter in the first argument, opened with `open` if it isn't open yet. SQLite drops it with the statement,
+    /// or at once if the argument isn't constant.
     fn of(ctx: &Context<'_>, open: impl FnOnce() -> Result<F>) -> Result<Arc<Self>> {
         let key_file = match ctx.len() {
             3 => Some(ctx.get_raw(2).as_bytes().unwrap_or_default()),
@@ -35,8 +35,8 @@ impl<F: Send + Sync + 'static> Opened<F> {
     }
 }
 
-/// Asks as of now, which only a window heeds: what the clock says, but not before its latest key, so that nothing is lost by a
-/// clock that was set back.
+/// Queries as of now, which only matters for windows: the clock's time, but not before the latest key, so that a clock
+/// that was set back loses nothing.
 fn contains<B: Body>(filter: &AnyFilter<B>, hash: Hash) -> bool {
     match filter {
         AnyFilter::Window(window) => {

@@ -1,4 +1,4 @@
-//! Values of SQL as keys.
+//! SQL values as keys.
 
 use rusqlite::functions::{Context, SubType};
 use rusqlite::types::{Type, ValueRef};
@@ -6,7 +6,7 @@ use rusqlite::{Error, Result};
 use std::io::Write as _;
 use tamis::{Hash, Hasher};
 
-/// Marks what [`int`] gives, until it is stored: no rule for keys applies to an integer.
+/// Marks the result of [`int`] until it is stored: no key rule applies to integers.
 const INTEGER: u32 = b'I' as u32;
 
 /// An error with this text.
@@ -14,12 +14,12 @@ pub(crate) fn error(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -
     Error::UserFunctionError(text.into())
 }
 
-/// The error of an argument of the wrong type.
+/// An error about an argument of the wrong type.
 pub(crate) fn wrong(what: &str, expected: &str, got: Type) -> Error {
     error(format!("{what}: expected {expected}, got {got}"))
 }
 
-/// Calls with the bytes of a key; `None` for NULL.
+/// Calls the function with the bytes of a key; `None` for NULL.
 pub(crate) fn with_bytes<T>(
     value: ValueRef<'_>,
     run: impl FnOnce(&[u8]) -> T,
@@ -27,7 +27,7 @@ pub(crate) fn with_bytes<T>(
     match value {
         ValueRef::Null => Ok(None),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Some(run(bytes))),
-        // As the text that a list of them has.
+        // As text, like in a list of keys.
         ValueRef::Integer(number) => {
             let mut text = [0; 20];
             let mut rest = &mut text[..];
@@ -52,7 +52,7 @@ pub(crate) fn hash(ctx: &Context<'_>, argument: usize, hasher: &Hasher) -> Resul
     }
 }
 
-/// `tamis_int(number)`: the key that an integer is in programs that add integers.
+/// `tamis_int(number)`: the key for an integer in programs that add integers.
 pub(crate) fn int(ctx: &Context<'_>) -> Result<(Option<[u8; 8]>, SubType)> {
     match ctx.get_raw(0) {
         ValueRef::Null => Ok((None, None)),

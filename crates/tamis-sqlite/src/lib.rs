@@ -1,7 +1,8 @@
-//! Filters in SQLite's queries: `.load ./tamis_sqlite`, then `tamis_check('seen.tamis', key)` and its like; docs/sql.md has all.
+//! Filters in SQLite queries: `.load ./tamis_sqlite`, then `tamis_check('seen.tamis', key)` and others; see
+//! docs/sql.md.
 //!
-//! rusqlite and not a C file over libtamis: it calls SQLite through what the loading program hands over, so that nothing of
-//! SQLite is compiled, linked or generated here, and it keeps panics inside.
+//! We use rusqlite rather than a C file over libtamis: it calls SQLite through the loading program's function table, so
+//! that nothing of SQLite is compiled, linked or generated here, and it doesn't let panics out.
 
 mod aggregate;
 mod ask;
@@ -13,20 +14,20 @@ use rusqlite::functions::FunctionFlags as Flags;
 use rusqlite::{Connection, Result, ffi};
 use std::ffi::{c_char, c_int};
 
-/// The version that rusqlite is made for: with an older one, it would end the process.
+/// The version that rusqlite is built for: with an older one, it would end the process.
 const OLDEST: c_int = ffi::SQLITE_VERSION_NUMBER;
 
-/// What SQLite calls when it loads the extension, whatever the name of its file.
+/// The entry point that SQLite calls when it loads the extension, whatever the file's name.
 ///
 /// # Safety
-/// Only SQLite calls it, with what it gives extensions.
+/// Only SQLite calls it, with the arguments for extensions.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sqlite3_extension_init(
     db: *mut ffi::sqlite3,
     error: *mut *mut c_char,
     api: *mut ffi::sqlite3_api_routines,
 ) -> c_int {
-    // SAFETY: they are SQLite's, and these two have been there since its extensions.
+    // SAFETY: both functions are SQLite's, and have existed since it has had extensions.
     unsafe {
         let version = (*api).libversion_number.map_or(0, |version| version());
         if version < OLDEST {
@@ -42,11 +43,11 @@ pub unsafe extern "C" fn sqlite3_extension_init(
     }
 }
 
-/// Functions that read files are for statements only: a trigger or a view of a database that somebody sent must not call
-/// them. Nor do their answers depend on their arguments alone.
+/// Functions that read files only work in statements: a trigger or view in somebody else's database must not call them.
+/// Their answers don't depend on their arguments alone, either.
 const READS_FILES: Flags = Flags::SQLITE_UTF8.union(Flags::SQLITE_DIRECTONLY);
-/// Functions that compute, and do no harm wherever they are called. Asking a filter in a blob is not among them: a window
-/// answers as of now, so that an index of its answers would soon be wrong.
+/// Pure functions, harmless wherever they are called. Querying a filter in a blob isn't among them: a window answers as
+/// of now, so an index of its answers would soon be wrong.
 const COMPUTES: Flags = Flags::SQLITE_UTF8
     .union(Flags::SQLITE_DETERMINISTIC)
     .union(Flags::SQLITE_INNOCUOUS);
@@ -87,6 +88,6 @@ fn register(db: Connection) -> Result<bool> {
         )?;
     }
     which::register(&db)?;
-    // Stay loaded when the connection closes: other threads may have memory of ours to free when they end.
+    // Stays loaded when the connection closes: other threads may have to free our memory when they end.
     Ok(true)
 }

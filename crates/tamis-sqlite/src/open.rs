@@ -1,4 +1,4 @@
-//! Where filters come from: files, and blobs.
+//! Opens filters from files and blobs.
 
 use crate::key::{error, wrong};
 use rusqlite::Result;
@@ -12,7 +12,7 @@ use tamis::{
     body::{Body, Map},
 };
 
-/// A file's name.
+/// A file name.
 pub(crate) fn path<'a>(value: ValueRef<'a>, what: &str) -> Result<&'a Path> {
     match value {
         ValueRef::Text(bytes) => std::str::from_utf8(bytes).map(Path::new).map_err(error),
@@ -20,7 +20,7 @@ pub(crate) fn path<'a>(value: ValueRef<'a>, what: &str) -> Result<&'a Path> {
     }
 }
 
-/// How to open what has its secret in a key file, if an argument names one.
+/// Options for opening filters whose secret is in a key file, if an argument names one.
 fn options(ctx: &Context<'_>, key_file: usize) -> Result<Open> {
     if ctx.len() <= key_file {
         return Ok(Open::new());
@@ -29,7 +29,7 @@ fn options(ctx: &Context<'_>, key_file: usize) -> Result<Open> {
     Ok(Open::new().key(key))
 }
 
-/// Who asks for one value of a key of several would always hear "no".
+/// Queries with a single value would always get "no" if keys have several.
 fn check_values<B: Body>(filter: AnyFilter<B>) -> Result<AnyFilter<B>> {
     match filter.hasher().rule().values() {
         1 => Ok(filter),
@@ -40,7 +40,7 @@ fn check_values<B: Body>(filter: AnyFilter<B>) -> Result<AnyFilter<B>> {
     }
 }
 
-/// The file that the first argument names, mapped.
+/// The file named by the first argument, mapped.
 pub(crate) fn map(ctx: &Context<'_>, key_file: usize) -> Result<AnyFilter<Map>> {
     let path = path(ctx.get_raw(0), "filter")?;
     let filter = options(ctx, key_file)?
@@ -49,7 +49,7 @@ pub(crate) fn map(ctx: &Context<'_>, key_file: usize) -> Result<AnyFilter<Map>> 
     check_values(filter)
 }
 
-/// The library names the file only where the system refused.
+/// The library only names the file in system errors.
 fn named(path: &Path, e: tamis::Error) -> rusqlite::Error {
     match e {
         tamis::Error::Io { .. } | tamis::Error::Busy { .. } | tamis::Error::Unclean { .. } => {
@@ -64,11 +64,11 @@ pub(crate) fn decode(ctx: &Context<'_>, bytes: &[u8], key_file: usize) -> Result
     check_values(options(ctx, key_file)?.from_bytes(bytes).map_err(error)?)
 }
 
-/// How many filters in blobs a connection keeps, so that those of a few columns are copied once.
+/// How many filters from blobs a connection caches, so that those of a few columns are only copied once.
 const KEPT: usize = 4;
 
-/// Filters that came in blobs, latest first. They are recognised by all their bytes: a blob that was cut or damaged has the
-/// same header as the whole one.
+/// Filters from blobs, latest first. They are recognised by all their bytes: a truncated or damaged blob has the same
+/// header as the complete one.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<VecDeque<Known>>>);
 
@@ -86,7 +86,7 @@ struct Key {
 }
 
 impl Kept {
-    /// The filter in a blob, which is copied and checked unless it was lately.
+    /// The filter in a blob, copied and checked unless cached.
     pub(crate) fn filter(
         &self,
         ctx: &Context<'_>,

@@ -1,7 +1,7 @@
 //! `tamis_which(index, key)`: a table of the files that may contain a key.
 //!
-//! It runs the command `tamis grep --candidates`. What that does is more than reading an index: it lists the folders anew, compares
-//! the files with what they were, reads keys as the index does. All of it here would be half of the command.
+//! Runs the command `tamis grep --candidates`, which does more than read an index: it lists the folders, compares the
+//! files with their indexed state, and parses keys like the index does. Doing that here would take half of the command.
 
 use crate::key::{error, with_bytes};
 use rusqlite::vtab::{
@@ -21,12 +21,12 @@ pub(crate) fn register(db: &Connection) -> Result<()> {
     db.create_module(c"tamis_which", &MODULE, None)
 }
 
-/// The columns behind `file` and `state` are the arguments, in order.
+/// The columns after `file` and `state` are the arguments, in order.
 const ARGUMENTS: [(c_int, &str); 3] = [(2, "an index"), (3, "a key"), (4, "the columns of keys")];
 
 #[repr(C)]
 pub(crate) struct Which {
-    /// SQLite's; must be first.
+    /// SQLite's part; must be first.
     base: ffi::sqlite3_vtab,
 }
 
@@ -43,7 +43,7 @@ unsafe impl<'vtab> VTab<'vtab> for Which {
         _: &[u8],
         _: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, Self)> {
-        // It reads files and starts a program: not for triggers and views of a database that somebody sent.
+        // It reads files and starts a program, so triggers and views in somebody else's database must not use it.
         db.config(VTabConfig::DirectOnly)?;
         let base = ffi::sqlite3_vtab::default();
         Ok((
@@ -65,7 +65,7 @@ unsafe impl<'vtab> VTab<'vtab> for Which {
                     continue;
                 }
                 if !constraint.is_usable() {
-                    return Ok(false); // in another order of the tables it will be
+                    return Ok(false); // usable in another order of the tables
                 }
                 equal = Some(number);
             }
@@ -84,7 +84,7 @@ unsafe impl<'vtab> VTab<'vtab> for Which {
                 }
             }
         }
-        // A program is started for each.
+        // Each query starts a program.
         info.set_estimated_cost(1e6);
         info.set_estimated_rows(10);
         Ok(true)
@@ -95,11 +95,11 @@ unsafe impl<'vtab> VTab<'vtab> for Which {
     }
 }
 
-/// The files that one question found.
+/// The files found by one query.
 #[derive(Default)]
 #[repr(C)]
 pub(crate) struct Answers<'vtab> {
-    /// SQLite's; must be first.
+    /// SQLite's part; must be first.
     base: ffi::sqlite3_vtab_cursor,
     /// Names and states.
     files: Vec<[String; 2]>,
@@ -107,7 +107,7 @@ pub(crate) struct Answers<'vtab> {
     table: PhantomData<&'vtab Which>,
 }
 
-/// What `tamis grep --candidates` answers.
+/// The output of `tamis grep --candidates`.
 fn ask(arguments: &[OsString]) -> Result<Vec<[String; 2]>> {
     let mut command = Command::new("tamis");
     command
@@ -116,7 +116,7 @@ fn ask(arguments: &[OsString]) -> Result<Vec<[String; 2]>> {
     if let [_, _, spec] = arguments {
         command.arg("--key").arg(spec);
     }
-    // Behind the dashes, nothing is an option.
+    // After the dashes, nothing is an option.
     let (index, keys) = (&arguments[0], &arguments[1]);
     let done = command.arg("--").args([keys, index]).output();
     let done = done.map_err(|e| {
@@ -144,7 +144,7 @@ unsafe impl VTabCursor for Answers<'_> {
         for value in given.iter() {
             match with_bytes(value, |bytes| OsString::from_vec(bytes.to_vec()))? {
                 Some(argument) => arguments.push(argument),
-                None => return Ok(()), // nothing is known to contain NULL
+                None => return Ok(()), // no file is known to contain NULL
             }
         }
         self.files = ask(&arguments)?;

@@ -119,7 +119,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     finish(report)
 }
 
-/// Adding nothing new is no failure.
+/// Adding nothing new isn't a failure.
 fn finish(report: Report) -> Result<Exit> {
     Ok(match report.finish()? {
         Exit::NoneFound => Exit::Done,
@@ -127,7 +127,7 @@ fn finish(report: Report) -> Result<Exit> {
     })
 }
 
-/// Says what became of keys of a window in Redis.
+/// Reports on keys added to a window in Redis.
 fn finish_window(filter: &RedisFilter, report: Report, ahead: u64, args: &Args) -> Result<Exit> {
     summarise(&report, args);
     warn_if_overfull(filter);
@@ -185,8 +185,7 @@ fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
             )?
         }
     };
-    // Keys whose records could not be printed as new are not remembered: the
-    // next run prints them.
+    // A key whose record could not be printed as new isn't remembered, so the next run prints it.
     if let Some(lock) = &mut lock
         && (report.is_printed() || !args.new)
     {
@@ -200,7 +199,7 @@ fn add_to_file(path: &Path, args: &Args, input: &Run) -> Result<Report> {
     Ok(report)
 }
 
-/// Adds keys as of the times of their records, or of now.
+/// Adds keys as of their records' times, or as of now.
 fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Report> {
     let hasher = Timed(*window.hasher());
     let mut adding = (window, Times::new(&input.rule));
@@ -216,7 +215,7 @@ fn add_to_window(window: &mut Window, (args, input): (&Args, &Run)) -> Result<Re
     Ok(report)
 }
 
-/// Adds to a filter of another system, if the file is one.
+/// Adds to another system's filter, if the file is one.
 fn add_to_foreign(path: &Path, args: &Args, input: &Run) -> Result<Option<Report>> {
     if args.foreign.open(path)?.is_none() {
         return Ok(None);
@@ -227,7 +226,7 @@ fn add_to_foreign(path: &Path, args: &Args, input: &Run) -> Result<Option<Report
             "--shared is for Tamis filters: other systems don't know how to share a file with us"
         );
     }
-    // Opened again once nobody else writes.
+    // Opened again now that we hold the lock.
     let _lock = args.lock.acquire(path)?;
     let Some(mut opened) = args.foreign.open(path)? else {
         bail!(
@@ -263,7 +262,7 @@ fn add<F: Send, H: Keyed>(
         .run(|filter, hashes, new| insert(filter, hashes, new))
 }
 
-/// A pass that prints what is new, if that was asked for.
+/// A pass that prints new records, if asked to.
 fn pass<'a, S: Send, H: Keyed>(
     shards: &'a mut [S],
     hasher: &'a H,

@@ -131,7 +131,7 @@ pub(crate) fn run(mut args: Args) -> Result<Exit> {
     }
 }
 
-/// Builds a filter of another system.
+/// Builds a filter for another system.
 fn build_foreign(
     format: Format,
     keys: Option<Keys>,
@@ -146,7 +146,7 @@ fn build_foreign(
     }
     let rate = args.rate();
     let seed = args.hash.seed();
-    // Says what can't be made before any key is read.
+    // Refuses impossible filters before any key is read.
     make::create(format, 1, rate, seed)?;
     let encoding = Encoding::of(format, format.keys(), keys)?;
     foreign::check_rule(input)?;
@@ -194,8 +194,7 @@ fn build(path: &Path, args: &Args, input: &Run) -> Result<Exit> {
 
     let report = collect(input, &hasher, &mut list, List::Block)?;
     let records = report.records;
-    // A list that was not read to its end would make a filter that denies
-    // keys of it.
+    // A list that was cut short would make a filter that denies some of its keys.
     match whole(report)? {
         Exit::Done => {}
         exit => return Ok(exit),
@@ -237,7 +236,7 @@ fn build(path: &Path, args: &Args, input: &Run) -> Result<Exit> {
 }
 
 impl Args {
-    /// The file to create. With -o, what stands in its usual place is input.
+    /// The file to create. With -o, the positional filter argument is an input.
     fn place(&mut self) -> Result<PathBuf> {
         match (self.output.take(), self.filter.take()) {
             (Some(output), first) => {
@@ -248,7 +247,7 @@ impl Args {
         }
     }
 
-    /// Refuses a name that the filter can't get.
+    /// Refuses a path that the filter can't be written to.
     fn check(&self, path: &Path) -> Result<Existing> {
         let written = match &self.format {
             Some(other) => Written::Foreign(other.format),
@@ -257,7 +256,7 @@ impl Args {
         present::check(path, self.force, written)
     }
 
-    /// A list without a key is most often one that was not found: its filter would let everything through.
+    /// An empty list is most often a mistake, and its filter would let everything through.
     fn refuse_empty(&self, records: u64) -> Result<()> {
         if records == 0 && !self.allow_empty {
             bail!(
@@ -273,7 +272,7 @@ impl Args {
         self.rate.unwrap_or(0.01)
     }
 
-    /// The allow lists, read as the block list is.
+    /// The allow lists, read with the block list's settings.
     fn allow_input(&self, input: &Run) -> Option<Run> {
         let files = self.allow.clone();
         (!files.is_empty()).then(|| input.with_files(files))
@@ -318,14 +317,14 @@ impl Args {
     }
 }
 
-/// Which of a cascade's lists keys are on; other kinds have the first alone.
+/// A cascade has both lists; other kinds only the first.
 #[derive(Clone, Copy)]
 enum List {
     Block,
     Allow,
 }
 
-/// Hands the hashes of all keys to the list, with their checks if it wants them.
+/// Collects the hashes of all keys into the list, with their checks if it uses them.
 fn collect(input: &Run, hasher: &Hasher, list: &mut ListBuilder, which: List) -> Result<Report> {
     if let Some(checker) = list.checker() {
         return Pass::new(input, &(*hasher, checker), &mut [list]).run(
@@ -350,7 +349,7 @@ fn collect(input: &Run, hasher: &Hasher, list: &mut ListBuilder, which: List) ->
     )
 }
 
-/// Whether all was read; an empty list is one, too.
+/// Whether everything was read. An empty list counts as read.
 fn whole(report: Report) -> Result<Exit> {
     Ok(match report.finish()? {
         Exit::Done | Exit::NoneFound => Exit::Done,
@@ -359,7 +358,7 @@ fn whole(report: Report) -> Result<Exit> {
     })
 }
 
-/// The first record with this hash, as it stands in the file.
+/// The first record with this hash, as written in the file.
 fn find(input: &Run, hasher: &Hasher, wanted: Hash) -> Result<String> {
     let mut found = Vec::new();
     Pass::new(input, hasher, &mut [()])
@@ -376,7 +375,7 @@ fn find(input: &Run, hasher: &Hasher, wanted: Hash) -> Result<String> {
             }
         })?;
     let text = String::from_utf8_lossy(&found);
-    // A header row, which is printed before the first record, is no key.
+    // The header row is printed before the first record; it isn't a key.
     let line = text
         .lines()
         .last()
@@ -412,7 +411,7 @@ fn repeats(records: u64) -> String {
     format!("{} repeated a key", human::counted(records, "record"))
 }
 
-/// Leaves room for others.
+/// Half, to leave memory for other processes.
 fn half_of_free_memory() -> u64 {
     const UNKNOWN: u64 = 2 << 30;
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -109,7 +109,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    // The lists are read like the others, and may be asked about themselves.
+    // Allow lists are read like other inputs; a command may also name them as inputs.
     let mut input = args.input.find_for(&args.filter, &args.key, &args.allow)?;
     input.rule = args.time.rule(input.rule)?;
     let input = &input;
@@ -211,7 +211,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
 }
 
-/// Asks a window about each record as of its own time.
+/// Queries a window for each record as of the record's own time.
 fn check_at_own_times<B: Body + Sync>(
     args: &Args,
     input: &Run,
@@ -238,7 +238,7 @@ fn warn_of_times(ahead: AtomicU64, late: AtomicU64) {
     window::warn_of_late(late.into_inner());
 }
 
-/// One connection, one question at a time.
+/// One connection, so one query at a time.
 fn alone<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().expect("a panic ends the process")
 }
@@ -259,14 +259,14 @@ impl Args {
         }
     }
 
-    /// How many keys are wanted.
+    /// How many keys to find at most.
     fn most(&self) -> u64 {
         let most = self.max_count.unwrap_or(u64::MAX);
         if self.quiet { most.min(1) } else { most }
     }
 }
 
-/// `ask` runs on every thread at once. Only what is left to find is counted in the order of the input.
+/// `ask` runs on all threads at once. Only the limit in `left` is counted in input order.
 fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
     args: &Args,
     input: &Run,
@@ -293,10 +293,10 @@ fn check<H: Keyed<Token: Ord + Clone + Send + Sync>>(
         Ok(())
     };
     let mut stdout = output::Sink::stdout()?;
-    // A progress bar where that disturbs nothing.
+    // A progress bar, where it doesn't mix with records.
     let mixes = args.print() != Print::Nothing && stdout.is_terminal();
     let mut left = [args.most()];
-    // Where all are counted and none printed, their order does not matter.
+    // If everything is counted and nothing printed, order doesn't matter.
     let is_counted = args.print() == Print::Nothing && args.most() == u64::MAX;
     let left = if is_counted { &mut [][..] } else { &mut left };
     let report = Pass::new(input, hasher, left)

@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 struct Kept {
     seen: Seen,
     lock: Option<FileLock>,
-    /// What its file was when the run began.
+    /// The state of its file when the run began.
     stamp: String,
 }
 
@@ -85,7 +85,7 @@ impl Kept {
         }
         if is_new {
             match Seen::sized(rule, text, rate)?.save_new(path) {
-                // Another run has just made it, which is as well.
+                // Another run has just created it, which is fine.
                 Err(tamis::Error::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::AlreadyExists => {}
                 saved => saved.map_err(named(path))?,
@@ -106,7 +106,7 @@ impl Kept {
         })
     }
 
-    /// Saves what was learned to the filter's own file.
+    /// Saves the updated filter to its own file.
     fn save(&mut self) -> Result<()> {
         match &mut self.lock {
             Some(lock) => self.seen.save_under(lock).map_err(named(lock.path())),
@@ -126,7 +126,7 @@ fn load(path: &Path) -> Result<Seen> {
     })
 }
 
-/// Tells a file that is replaced from the one before.
+/// Distinguishes a replaced file from the one before.
 fn stamp(path: &Path) -> String {
     let metadata = std::fs::metadata(path);
     let written = metadata
@@ -138,7 +138,7 @@ fn stamp(path: &Path) -> String {
 }
 
 impl Args {
-    /// What a new filter holds.
+    /// The units that a new filter holds.
     fn rule(&self) -> UnitRule {
         let unit = match (self.near, self.by) {
             (Some(percent), _) => TextUnit::Alike(percent),
@@ -148,7 +148,7 @@ impl Args {
         UnitRule::new(unit, self.fold.unwrap_or_default())
     }
 
-    /// Refuses units that a filter does not hold.
+    /// Refuses units that differ from those the filter holds.
     fn check_rule(&self, path: &Path, held: UnitRule) -> Result<()> {
         let asked = self.rule();
         let names_unit = self.near.is_some() || self.by.is_some();
@@ -222,7 +222,7 @@ impl Args {
         Ok(settings)
     }
 
-    /// What a run that is continued must be asked for, too.
+    /// The settings that a resumed run must share.
     fn describe(&self, settings: &Settings, kept: &Kept) -> String {
         format!(
             "{:?} {} every {}, of {:?} at {}, from {} words and {} bytes, {:?}, empty dropped: {}, text {}, id {}, rate {}",
@@ -242,7 +242,7 @@ impl Args {
     }
 }
 
-/// Whether a file can be made where a report is wanted, before the work. All stays as it is.
+/// Checks, before the work starts, that the report can be written there. Changes nothing.
 fn check_report(path: &Path) -> Result<()> {
     present::refuse_others(path, Written::Report)?;
     let is_new = path.symlink_metadata().is_err();
@@ -302,7 +302,7 @@ fn into_folder(
     end(outcome, signal)
 }
 
-/// The filter's own file was replaced since the run began: by its end, or by another run, which knew nothing of it.
+/// The filter's file was replaced since this run began. If it isn't what this run saved, another run replaced it.
 fn refuse_changed(own: &Path, saved: &Path, folder: &Path) -> Result<()> {
     let is_same = is_same(own, saved).with_context(|| format!("reading {}", own.display()))?;
     if !is_same {
@@ -343,7 +343,7 @@ fn into_stream(args: &Args, settings: &Settings, inputs: &Inputs, mut kept: Kept
     };
     let before = kept.seen.expected_wrong();
     let (outcome, signal) = carry(args, settings, inputs, 0, &mut kept.seen, &mut outputs)?;
-    // Records are printed before the filter is saved: none is lost, and after a failure some may be printed again.
+    // Records are printed before the filter is saved, so none is lost; after a failure some may be printed twice.
     if outcome.result.is_ok() && !args.dry_run {
         kept.save()?;
     }

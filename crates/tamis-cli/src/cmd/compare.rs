@@ -108,7 +108,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     if inputs.filter(|path| *path == Path::new("-")).count() > 1 {
         bail!("FILE and --absent can't both be standard input");
     }
-    // First of all, so that no signal finds a folder that nobody removes.
+    // Before the folder is created, so that no signal leaves it behind.
     let stop = Arc::new(AtomicBool::new(false));
     let signal = stream::stop_on_signals(&stop)?;
     let folder = Folder::create(args.keep.as_deref())?;
@@ -164,7 +164,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     Ok(exit)
 }
 
-/// The advice, once two rounds in a row have given the same.
+/// Repeats until two rounds in a row give the same advice.
 fn settle(lab: &Lab, comparison: &mut Comparison, wanted: &Wanted) -> Result<Advice> {
     const MOST_ROUNDS: usize = 6;
     let mut advice = advice::give(comparison, wanted);

@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit> {
-    // Scripts would offer hidden commands, too.
+    // Without this, scripts would offer hidden commands, too.
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|c| !c.is_hide_set()).cloned();
     let mut tamis = Command::new("tamis")

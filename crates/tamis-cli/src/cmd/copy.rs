@@ -68,7 +68,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Puts a Tamis filter where it is to be.
+    /// Saves a Tamis filter to its destination.
     fn save(&self, filter: &AnyFilter) -> Result<()> {
         self.to.save(filter, self.force, || {
             let options = self.key.redis_options()?;
@@ -86,8 +86,8 @@ impl Args {
         Ok(())
     }
 
-    /// Refuses a name that the copy can't get, before anything is read. Whose filter it is is not known yet, unless it
-    /// was said.
+    /// Refuses an invalid destination before anything is read. The filter's format isn't known yet, unless `--format`
+    /// gives it.
     fn check(&self, to: &Path) -> Result<Existing> {
         let written = match self.foreign.format() {
             Some(Format::Bitmap) => Written::Bits,
@@ -100,15 +100,15 @@ impl Args {
 /// What a filter can become.
 #[derive(Clone, Copy)]
 enum As {
-    /// Of a counting filter: without its counters.
+    /// A counting filter without its counters.
     Blocked,
     /// As text.
     Base64,
-    /// Of another system's: another of its files.
+    /// Another file format of the same foreign system.
     Wrap(Wrap),
 }
 
-/// Why nothing is converted.
+/// Why layouts can't be converted.
 const LAYOUTS: &str = "a filter can't be converted to another layout; build it from the keys";
 
 impl FromStr for As {
@@ -133,7 +133,7 @@ impl FromStr for As {
     }
 }
 
-/// Copies a filter of another system.
+/// Copies another system's filter.
 fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     let from = opened.path.display().to_string();
     let format = opened.filter.format();
@@ -162,7 +162,7 @@ fn copy_foreign(mut opened: Opened, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Copies a string of bits, from Redis or from a file, to a file.
+/// Copies a bit string from Redis or a file to a file.
 fn copy_bitmap(args: &Args) -> Result<Exit> {
     let Place::File(to) = &args.to else {
         bail!(
@@ -180,7 +180,7 @@ fn copy_bitmap(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Copies a filter of RedisBloom to a server whose module knows it.
+/// Copies a RedisBloom filter to a server that has the module.
 fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
     opened.filter.unpack();
     opened.filter.rewrap(Wrap::Dump)?;
@@ -192,9 +192,9 @@ fn restore(mut opened: Opened, at: &Location, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A filter of another system's layout that a module keeps, as its file.
+/// A filter of another system's layout that a module keeps, as that system's file.
 fn dumped(at: &Location, filter: &mut RedisFilter) -> Result<Opened> {
-    // For as long as the process lives, as what is mapped.
+    // Leaked: mapped files live as long as the process, too.
     let dump: &'static [u8] = filter.dump().map_err(in_redis(at))?.leak();
     Ok(Opened {
         filter: tamis_formats::open(dump, Hint::default()).with_context(|| at.to_string())?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tamis_records::key::{KeyMaker, NoKey, Refused, Wrong};
 use tamis_records::reader::{CHUNK, Chunk};
 
-/// Prints how often each key was added to a filter that counts, a tab and the record.
+/// Prints each record after its count and a tab, for filters that count.
 pub(super) fn run(place: &Place, key: &KeyFile, input: &Run) -> Result<Exit> {
     match place {
         Place::File(path) => {
@@ -26,14 +26,13 @@ pub(super) fn run(place: &Place, key: &KeyFile, input: &Run) -> Result<Exit> {
     }
 }
 
-/// One chunk of records after the other: a number in front of each leaves the
-/// engine, which moves records unchanged, nothing to do.
+/// One chunk at a time: the engine moves records unchanged, so it can't put a number in front of each.
 fn count<H: Keyed>(
     input: &Run,
     hasher: &H,
     mut ask: impl FnMut(&[H::Token], &mut [u64]) -> Result<()>,
 ) -> Result<Exit> {
-    // Whether the kind counts is said before any input is read.
+    // Checks that the kind counts before any input is read.
     ask(&[], &mut [])?;
     let rule = input.rule_for(hasher.rule())?;
     let mut reader = input.reader(&rule, CHUNK, &Arc::default());

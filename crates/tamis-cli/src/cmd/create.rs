@@ -136,7 +136,7 @@ pub(crate) struct BloomArgs {
 }
 
 impl BloomArgs {
-    /// The filter of exactly these numbers, if any is given.
+    /// A filter of exactly the given numbers, if there are any.
     pub(crate) fn plan(
         self,
         kind: Option<Kind>,
@@ -220,7 +220,7 @@ impl ShapeArgs {
         )
     }
 
-    /// Of one line per key, so that adding is one command to the server.
+    /// One line per key, so that adding one is one command to the server.
     fn plan_in_redis(&self, in_module: bool) -> Result<Plan> {
         if self.size.is_some() {
             bail!("--size is for files; for a filter in Redis, give the rate (-p)");
@@ -253,7 +253,7 @@ impl ShapeArgs {
     }
 }
 
-/// A window, if one is asked for.
+/// A window, if asked for.
 pub(crate) fn plan_window(
     window: &WindowArgs,
     kind: Option<Kind>,
@@ -322,7 +322,7 @@ pub(crate) fn parse_kind(name: &str) -> Result<Kind, String> {
     }
 }
 
-/// Makes a filter of another system.
+/// Creates a filter for another system.
 fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     let (keys, rate) = (args.shape.keys()?, args.shape.rate);
     if format == Format::RedisCuckoo && rate.is_some() {
@@ -343,7 +343,7 @@ fn create_foreign(format: Format, path: &Path, args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Why a filter could not be made; what has no room says how much it takes.
+/// Why a filter could not be made; if it is too large, with the size it needs.
 fn unmade(path: &Path, plan: &Plan, error: tamis::Error) -> anyhow::Error {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match &error {
@@ -362,7 +362,7 @@ fn unmade(path: &Path, plan: &Plan, error: tamis::Error) -> anyhow::Error {
     }
 }
 
-/// Says that a filter of given numbers would be useless for so many keys.
+/// Warns that a filter of the given numbers would be useless for that many keys.
 fn warn_if_hopeless(plan: &Plan) {
     if let (Shape::Bloom(shape), rate @ 0.5..) = (plan.shape(), plan.rate()) {
         output::warn(format_args!(

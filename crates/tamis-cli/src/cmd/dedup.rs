@@ -199,13 +199,13 @@ enum Claim {
 }
 
 const DEFAULT_RATE: f64 = 1e-6;
-/// Rates are shown with three digits, and may be given again as they were shown.
+/// Rates are shown with three digits; users may pass them back as shown.
 const ROUNDED: f64 = 0.005;
-/// Where nothing can be measured, a filter starts for this many keys.
+/// If the input can't be measured, a filter starts with room for this many keys.
 const UNMEASURED: u64 = 1 << 20;
-/// The same of a filter that is written to a file time and again.
+/// The same for a filter that is saved to a file repeatedly.
 const UNMEASURED_KEPT: u64 = 1 << 12;
-/// What a guess may cost, for it may be wrong.
+/// The most memory that a guess may take, since it may be wrong.
 const GUESS_BYTES: u64 = 64 << 20;
 
 /// What an existing filter was made for.
@@ -217,10 +217,10 @@ struct MadeFor<'a> {
     window: Option<WindowOptions>,
 }
 
-/// What to do when a filter holds more than it was made for.
+/// What to do when a filter exceeds its capacity.
 struct Over<'a> {
     filter: &'a Place,
-    /// What the filter promises.
+    /// The filter's promised rate.
     rate: f64,
     strict: bool,
 }
@@ -249,7 +249,7 @@ impl Over<'_> {
         self.say_text(text)
     }
 
-    /// The same of a window, which can't grow.
+    /// The same for a window, which can't grow.
     fn say_of_window(&self, capacity: u64, rate_now: f64) -> Result<()> {
         let name = self.filter.to_string();
         self.say_text(windowed::over(&name, capacity, rate_now, self.rate))
@@ -264,7 +264,7 @@ impl Over<'_> {
     }
 }
 
-/// A time that may be 0.
+/// Parses a duration that may be 0.
 fn parse_interval(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(0.0) => Ok(Duration::ZERO),
@@ -317,7 +317,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 }
 
 impl Args {
-    /// Settles which files are read, and that each is used for one thing only.
+    /// Settles which files are read, and that each has only one use.
     fn find(&self) -> Result<Run> {
         let mut apart = Apart::default();
         if let Some(filter) = &self.filter {
@@ -335,7 +335,7 @@ impl Args {
         self.rate.unwrap_or(DEFAULT_RATE)
     }
 
-    /// Refuses a rate or a number of keys that an existing filter does not have.
+    /// Refuses a rate or a number of keys that differs from the existing filter's.
     fn check_made_for(&self, made: &MadeFor) -> Result<()> {
         let name = made.name;
         if let Some(asked) = self.rate
@@ -355,7 +355,7 @@ impl Args {
             (Kind::Growing, _) => true,
             (_, Some(window)) => match window.span() {
                 Span::Time(_) => Plan::window(window, asked, made.rate)?.keys() == made.keys,
-                // How many it remembers is checked already.
+                // The number of keys is already checked.
                 Span::Keys(_) => true,
             },
             _ => asked <= made.keys,
@@ -381,24 +381,24 @@ impl Args {
     }
 }
 
-/// A filter that decides what is new, and is kept in a file.
+/// A filter that decides which records are new, and is kept in a file.
 trait Judge: Send {
-    /// Keys added to it so far; a number that only grows.
+    /// Keys added so far. Never decreases.
     fn added(&self) -> u64;
 
-    /// All records were decided; what waited for others is added now.
+    /// Called when all records are decided; adds those that waited for others.
     fn finish(&mut self) {}
     fn save(&self, lock: &mut FileLock) -> Result<(), tamis::Error>;
 
-    /// What the run took and did.
+    /// What the run used and did.
     fn memory(self, report: &Report) -> Memory;
 }
 
-/// What is asked for, and what is read.
+/// The arguments and the input.
 struct Task<'a> {
     args: &'a Args,
     input: Run,
-    /// The window that is asked for.
+    /// The window asked for.
     window: Option<WindowOptions>,
 }
 
@@ -434,13 +434,12 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// The number of distinct keys to make room for at first: what the user
-    /// says, or a guess that takes no more than [`GUESS_BYTES`]. `bytes` tells
-    /// what keys take, and nothing if there are too many to be had.
+    /// The number of distinct keys to make room for at first: what the user says, or a guess that takes at most
+    /// [`GUESS_BYTES`]. `bytes` returns the size of a filter of that many keys, or nothing if that is impossible.
     fn first_keys(&self, bytes: impl Fn(u64) -> Option<u64>) -> u64 {
         let (paths, packing) = (&self.input.files, self.input.packing());
         if let Some(keys) = self.args.keys {
-            // This run can't use more than it reads; later ones can.
+            // Without a filter file, this run needs no more room than its input; with one, later runs may.
             let most = match self.args.filter {
                 None => estimate::most_records(paths, packing).unwrap_or(u64::MAX),
                 Some(_) => u64::MAX,
@@ -470,7 +469,7 @@ impl<'a> Task<'a> {
         Ok(self.input.hasher(hasher))
     }
 
-    /// What a run begins with where there is no filter yet.
+    /// The filter to start with if there is none yet.
     fn new_filter(&self, hasher: Hasher) -> Result<AnyFilter> {
         Ok(match &self.window {
             Some(options) => AnyFilter::from_plan(&self.window_plan(options)?, hasher)?,
@@ -478,7 +477,7 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// A window for as many keys as there seem to be; it grows if they are more.
+    /// A window for the estimated number of keys; it grows if there are more.
     fn window_plan(&self, options: &WindowOptions) -> Result<Plan> {
         let (paths, packing) = (&self.input.files, self.input.packing());
         let framing = self.input.rule.framing();
@@ -489,7 +488,7 @@ impl<'a> Task<'a> {
         let mut keys = WindowArgs::keys(options, self.args.keys, guess)?;
         let plan = |keys| Plan::window(options, keys, self.args.rate());
         let most = self.args.max_memory.unwrap_or(u64::MAX);
-        // A guess may be smaller; what was asked for may not.
+        // A guess may be reduced; a size that was asked for may not.
         let is_guessed = self.args.keys.is_none() && matches!(options.span(), Span::Time(_));
         while is_guessed && keys > 1 && plan(keys)?.bytes() > most {
             keys /= 2;
@@ -505,10 +504,10 @@ impl<'a> Task<'a> {
         Ok(plan)
     }
 
-    /// A filter that grows with what it is given.
+    /// A growing filter.
     fn first_filter(&self, hasher: Hasher) -> Result<Growing> {
         let make = |keys| Growing::with_hasher(keys, self.args.rate(), hasher);
-        // Memory that is not touched costs nothing, so trying is fast.
+        // Untouched memory costs nothing, so trying sizes is cheap.
         let keys = self.first_keys(|keys| Some(make(keys).ok()?.bytes()));
         Ok(make(keys)?)
     }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             match (args.after, args.never) {
                 (Some(time), _) => open()?.expire_in(time),
                 (None, true) => open()?.persist(),
-                // Even if it can't be opened.
+                // Deleted even if it can't be opened.
                 (None, false) => RedisFilter::delete_at(at, &args.key.redis_options()?),
             }
             .map_err(in_redis(at))?;
@@ -97,7 +97,7 @@ fn drop_file(path: &Path, lock: &LockArgs) -> Result<()> {
     let files: Vec<PathBuf> = match present::describe(path) {
         Some((Found::Filter, _)) => vec![path.to_owned()],
         Some((Found::Index, _)) => {
-            // A part without its index is found by nobody, so the index goes last.
+            // Nothing can find parts without their index, so the index goes last.
             let index = Index::open(path, &[])?;
             let numbers = index.table.parts.iter();
             let parts = numbers.map(|number| part_path(path, *number));
@@ -110,7 +110,7 @@ fn drop_file(path: &Path, lock: &LockArgs) -> Result<()> {
         None if path.exists() => bail!("{name}: expected a file, got a folder, a pipe or a device"),
         None => bail!("{name}: no such file"),
     };
-    // Nobody who writes to it loses what they write without a word.
+    // Locked, so that no writer silently loses data.
     let _lock = lock.acquire(path)?;
     for file in files {
         match fs::remove_file(&file) {
@@ -121,13 +121,13 @@ fn drop_file(path: &Path, lock: &LockArgs) -> Result<()> {
     Ok(())
 }
 
-/// Deletes what is left of deleted filters.
+/// Deletes the remains of deleted filters.
 fn drop_orphans(servers: &Servers, is_confirmed: bool) -> Result<Exit> {
     let options = location::redis_options()?;
     let named = || servers.to_string();
     let survey = Survey::of(servers, &options).with_context(named)?;
     super::list::tell_what_is_broken(&survey);
-    // What belongs to a filter that can't be read stays, and is reported.
+    // Parts that may belong to an unreadable filter are kept and reported.
     let done = if survey.is_whole() {
         Exit::Done
     } else {

@@ -108,7 +108,7 @@ impl Args {
         })
     }
 
-    /// Calls `explain` with every key as it was given, and as the rule makes it.
+    /// Calls `explain` with every key, as given and as the rule makes it.
     fn each_key(
         &self,
         rule: &KeyRule,

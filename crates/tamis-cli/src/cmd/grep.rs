@@ -297,7 +297,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
 }
 
 impl Args {
-    /// The indexes to ask, and what to ask them for: it comes first, unless an option says it.
+    /// The indexes to query and the keys; the first argument is the key, unless an option gives it.
     fn indexes_and_keys(&self) -> Result<(&[OsString], Vec<OsString>)> {
         let all = &self.pattern_and_indexes[..];
         let is_said = !self.named.is_empty() || self.keys.is_from_file();
@@ -332,7 +332,7 @@ impl Args {
             syntax: match (self.fixed_strings, self.extended_regexp) {
                 (true, _) => Syntax::Literal,
                 (_, true) => Syntax::Regex,
-                // Whole lines cut no word.
+                // Whole lines never cut a word.
                 _ if self.line_regexp => Syntax::Literal,
                 _ => Syntax::Words,
             },
@@ -523,7 +523,7 @@ impl Args {
 }
 
 impl Args {
-    /// An error if there is no index to ask, with what the arguments look like instead.
+    /// An error if no index is given, with a guess at what the arguments were meant to be.
     fn check_order(&self, is_said: bool) -> Result<()> {
         let args = &self.pattern_and_indexes;
         let indexes = if is_said { args } else { &args[1..] };

@@ -17,7 +17,7 @@ use tamis_records::progress::Progress;
 
 const DEFAULT_RATE: f64 = 0.01;
 
-/// Memory that a thread takes to index, about.
+/// Approximate memory per indexing thread.
 const MEMORY_PER_THREAD: u64 = 64 << 20;
 
 /// Index files by their keys, so that searches skip what can't hold them
@@ -119,7 +119,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
     args.choice().check()?;
     if args.watch {
-        // Told before all is read, not behind.
+        // Fails early rather than after reading everything.
         Watcher::new(&[])?;
     }
     let progress = Arc::<Progress>::default();
@@ -134,21 +134,21 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     })
 }
 
-/// What an index is to be.
+/// The index to write.
 struct Aim {
     table: Table,
     specs: Vec<KeySpec>,
     options: IndexOptions,
-    /// Whether what the table has of files was made with these options.
+    /// Whether the table's data about files was made with the same options.
     reuses: bool,
-    /// Whether the index that is there is of the same files, chosen in the same way.
+    /// Whether the existing index covers the same files, chosen by the same rules.
     is_current: bool,
-    /// Files that were indexed and are under none of the roots any more.
+    /// Indexed files that are no longer below any root.
     dropped: usize,
 }
 
 impl Args {
-    /// Updates the index once. What there is to say of a run that changed nothing is said if `is_first`.
+    /// Updates the index once. A run that changed nothing only reports if `is_first`.
     fn update(&self, progress: &Arc<Progress>, is_first: bool) -> Result<Exit> {
         if !self.index.exists() {
             self.create()?;
@@ -169,7 +169,7 @@ impl Args {
             say!("tamis: {}: {cause}", path.display());
         }
         if survey.root_missing {
-            // A disk that is not there for the moment must not cost the index of it.
+            // An unmounted disk must not cost its part of the index.
             bail!(
                 "some files or folders to index are missing, so nothing was written\n\
                  hint: name only what exists; to index an empty folder, delete the old index first"
@@ -199,7 +199,7 @@ impl Args {
             update::update(&mut table, &survey, reuses, is_current, &mut writer, &job)?;
         report.gone += dropped;
         if report.has_more && !report.is_stopped {
-            // What was read is written, and the rest is what was appended to it.
+            // What was read is written; the next update indexes the lines appended since.
             drop(writer);
             return self.update(progress, is_first);
         }
@@ -211,7 +211,7 @@ impl Args {
         })
     }
 
-    /// Updates the index whenever something changes, until it is asked to stop.
+    /// Updates the index on every change, until stopped.
     fn watch(&self, progress: &Arc<Progress>) -> Result<Exit> {
         let index = Index::open(&self.index, &self.moved)?;
         let watcher = Watcher::new(&index.places)?;
@@ -221,10 +221,10 @@ impl Args {
         }
         let mut exit = Exit::Done;
         loop {
-            // Once at first, for what has changed before it watched.
+            // Once at first, for changes made before watching began.
             match self.update(progress, false) {
                 Ok(done) => exit = done,
-                // A folder that is away for the moment may come back.
+                // A missing folder may come back.
                 Err(error) => say!("tamis: {error:#}"),
             }
             if !watcher.wait(&progress.stop) {
@@ -233,7 +233,7 @@ impl Args {
         }
     }
 
-    /// Makes an index of no files yet, so that it can be locked and a run that is killed leaves what it had done.
+    /// Creates an empty index, so that it can be locked and a killed run keeps its progress.
     fn create(&self) -> Result<()> {
         if self.paths.is_empty() {
             bail!("nothing to index: name files or folders");
@@ -276,7 +276,7 @@ impl Args {
         }
     }
 
-    /// What the index is to be, by what it is and what was asked for.
+    /// The index to write, from the existing index and the options.
     fn aim(&self) -> Result<(Aim, Parts)> {
         let (index, stored) = match Index::open_any(&self.index, &self.moved)? {
             Opened::Index(index) => {
@@ -412,7 +412,7 @@ impl Args {
     }
 }
 
-/// What is known of files, as files under other roots. What is under none of them is left out.
+/// Rewrites known files relative to new roots. Files below none of them are left out.
 fn rebased(files: Vec<Known>, old: &Roots, new: &Roots) -> Vec<Known> {
     let new: Vec<PathBuf> = new.paths.iter().map(|path| new.folder.join(path)).collect();
     let files = files.into_iter().filter_map(|mut known| {

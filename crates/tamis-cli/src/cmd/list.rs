@@ -51,7 +51,7 @@ pub(crate) struct Args {
     key: KeyFile,
 }
 
-/// What is listed.
+/// What to list.
 #[derive(Clone, Debug)]
 enum Where {
     Folder(PathBuf),
@@ -93,7 +93,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     })
 }
 
-/// A line a filter, in columns as wide as they must be.
+/// One line per filter, in columns as wide as needed.
 fn table(filters: &[Found]) -> String {
     let head = [
         "NAME", "KIND", "KEYS", "MADE FOR", "MEMORY", "ENDS IN", "NODES", "STATE",
@@ -119,7 +119,7 @@ fn table(filters: &[Found]) -> String {
     columns(&rows, 2..=6)
 }
 
-/// Rows in columns as wide as they must be; those of numbers stand one under the other.
+/// Rows in columns as wide as needed; numbers are aligned right.
 fn columns(rows: &[Vec<String>], numbers: RangeInclusive<usize>) -> String {
     let of_column = |i: usize| rows.iter().map(move |row| row[i].chars().count());
     let count = rows.first().map_or(0, Vec::len);
@@ -142,7 +142,7 @@ fn columns(rows: &[Vec<String>], numbers: RangeInclusive<usize>) -> String {
     out
 }
 
-/// No bit that is set says that there is no key; how many set the others is an estimate.
+/// An estimate from the bits set; with none set, there is certainly no key.
 fn estimated(keys: u64) -> String {
     match keys {
         0 => "0".into(),
@@ -150,12 +150,12 @@ fn estimated(keys: u64) -> String {
     }
 }
 
-/// A name in a table: Redis's keys may hold anything.
+/// A name on one line: a Redis key may contain anything.
 fn one_line(name: &str) -> String {
     name.replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// Servers that can't be asked, and filters that can't be read.
+/// Reports servers that can't be queried and filters that can't be read.
 pub(super) fn tell_what_is_broken(survey: &Survey) {
     use Condition::{Damaged, Unreachable, Unreadable};
     for node in &survey.nodes {
@@ -170,7 +170,7 @@ pub(super) fn tell_what_is_broken(survey: &Survey) {
     }
 }
 
-/// What is not in the table, for people.
+/// Reports, for people, what isn't in the table.
 fn tell(survey: &Survey) {
     tell_what_is_broken(survey);
     for filter in &survey.filters {

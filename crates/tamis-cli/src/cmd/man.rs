@@ -60,8 +60,8 @@ fn save(dir: &Path, command: clap::Command) -> Result<()> {
     Ok(())
 }
 
-/// A block of what stands below the options: `Exit codes: …`, or `Examples:` and indented
-/// lines. These stay as they are, where `clap_mangen` would make one paragraph of them.
+/// A block below the options: `Exit codes: …`, or `Examples:` and indented lines. Keeps its lines; `clap_mangen` would
+/// join them into one paragraph.
 fn section(block: &str, roff: &mut Roff) {
     let is_title = |text: &str| text.chars().all(|c| c.is_alphabetic() || c == ' ');
     let (title, body) = match block.split_once(':') {

@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         filter.note(Role::Input, &mut apart)?;
     }
     if let Place::File(path) = &args.output {
-        // Which of both it would be is known once the filters are opened.
+        // Which of the two it is isn't known until the filters are opened.
         present::check(path, args.force, Written::Foreign(args.foreign.format()))?;
     }
     if let Some(opened) = open_foreign(&args)? {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let mut merged = first.load(&args.key)?;
     for place in others {
         match place {
-            // Read once, so that it need not be in memory.
+            // Read once, so it isn't loaded into memory.
             Place::File(path) => {
                 let other = args.key.open()?.open(path).map_err(named(path))?;
                 args.how.combine(&mut merged, &other)
@@ -101,7 +101,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The filters, if they are another system's.
+/// The filters, if they belong to another system.
 fn open_foreign(args: &Args) -> Result<Option<Vec<Opened>>> {
     let mut opened = Vec::new();
     for place in &args.filters {

@@ -1,4 +1,4 @@
-//! One file a subcommand: its arguments, then what it does.
+//! One file per subcommand: its arguments, then its code.
 
 #[cfg(not(all(
     feature = "clean",

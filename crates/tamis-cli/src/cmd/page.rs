@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use tamis::internals::file::{Existing, Replacement};
 
-/// Writes the page into a folder, which is made if it is missing. A page of an earlier version is replaced; next to other
-/// files nothing is written.
+/// Writes the page into a folder, created if missing. Replaces an earlier version of the page; refuses a folder with
+/// other files.
 pub(super) fn save(dir: &Path) -> Result<Exit> {
     let files: Vec<_> = tamis_serve::page_files()
         .map(|(name, content)| (dir.join(name), content))
@@ -15,7 +15,7 @@ pub(super) fn save(dir: &Path) -> Result<Exit> {
     refuse_others(dir, &files)?;
     let mut made = Made::default();
     made.folders(&files)?;
-    // All of them are on disk before the first is seen: if that fails, nothing has changed.
+    // All files are written before any is renamed into place: a failure changes nothing.
     let mut written = Vec::new();
     for (path, content) in &files {
         let mut file = Replacement::begin(path, Existing::Replace)?;
@@ -43,7 +43,7 @@ pub(super) fn save(dir: &Path) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses a folder that has anything but a page.
+/// Refuses a folder that holds anything else.
 fn refuse_others(dir: &Path, files: &[(PathBuf, &[u8])]) -> Result<()> {
     let is_ours = |path: &Path| files.iter().any(|(ours, _)| ours == path);
     let holds_ours = |path: &Path| files.iter().any(|(ours, _)| ours.parent() == Some(path));
@@ -80,7 +80,7 @@ fn refuse_others(dir: &Path, files: &[(PathBuf, &[u8])]) -> Result<()> {
     Ok(())
 }
 
-/// Folders that were made, and are removed again if the rest fails.
+/// Folders that we created; removed again if a later step fails.
 #[derive(Default)]
 struct Made(Vec<PathBuf>);
 
@@ -88,7 +88,7 @@ impl Made {
     fn folders(&mut self, files: &[(PathBuf, &[u8])]) -> Result<()> {
         let folders: BTreeSet<_> = files.iter().filter_map(|(path, _)| path.parent()).collect();
         for folder in folders {
-            // A relative path begins with nothing, which is always there.
+            // A relative path has the empty path as an ancestor, which always exists.
             let is_missing = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
             let missing: Vec<_> = folder.ancestors().take_while(is_missing).collect();
             for folder in missing.into_iter().rev() {
@@ -108,7 +108,7 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for folder in self.0.iter().rev() {
-            // Somebody else may have put something there meanwhile: that stays.
+            // Keeps the folder if another process put something in it.
             let _ = fs::remove_dir(folder);
         }
     }

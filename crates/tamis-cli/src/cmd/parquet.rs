@@ -58,7 +58,7 @@ fn parse_column(text: &str) -> Result<String, String> {
     }
 }
 
-/// A filter to be put into the file.
+/// A filter to write into the file.
 struct Made {
     row_group: usize,
     column: String,
@@ -71,7 +71,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let file = foreign::regular(&args.file)?;
     let mut made = Vec::new();
     for column in &args.columns {
-        // The decoder makes no promise for a damaged file.
+        // The decoder may panic on a damaged file.
         let filters = catch_unwind(AssertUnwindSafe(|| filters(&file, column, args.rate)));
         let filters = filters.map_err(|_| anyhow!("the Parquet data is damaged"));
         made.extend(filters.and_then(|made| made).with_context(name)?);
@@ -133,7 +133,7 @@ fn filter_of(values: &Values, row_group: usize, rate: f64) -> Result<Vec<u8>> {
         if let Some(failure) = failure {
             return Err(failure.into());
         }
-        // The usual formula takes all blocks for equally full; what counts is how full they are.
+        // The usual formula assumes that all blocks are equally full; we measure how full they really are.
         if filter.rate_now() <= rate || is_largest(&filter) {
             return Ok(filter.to_bytes());
         }
@@ -141,7 +141,7 @@ fn filter_of(values: &Values, row_group: usize, rate: f64) -> Result<Vec<u8>> {
     }
 }
 
-/// Readers refuse larger filters than of 128 MiB.
+/// Readers refuse filters larger than 128 MiB.
 fn is_largest(filter: &Foreign<'_>) -> bool {
     let is_largest = filter.bits() >= 8 * (128 << 20);
     if is_largest {
@@ -155,7 +155,7 @@ fn is_largest(filter: &Foreign<'_>) -> bool {
 
 /// How many distinct values a row group has.
 fn distinct(values: &Values, row_group: usize) -> Result<u64> {
-    /// This many are sorted out at once.
+    /// How many hashes to deduplicate at once.
     const MANY: usize = 1 << 20;
     let hasher = Hasher::default();
     let mut hashes = Vec::new();

@@ -169,7 +169,7 @@ fn printed(mut rows: Vec<Value>, load: Option<Load>) -> String {
 }
 
 fn describe(advice: &Advice, need: Need, load: Option<Load>) -> String {
-    // A column of its own, only where it is asked for.
+    // A separate column, only if asked for.
     let wrong = |text: &dyn Fn(Load) -> String| match load {
         Some(load) => format!("{:>14}  ", text(load)),
         None => String::new(),
@@ -218,7 +218,7 @@ fn describe(advice: &Advice, need: Need, load: Option<Load>) -> String {
     out
 }
 
-/// Every way to have such a filter in Redis, and what it takes there.
+/// Every kind of filter for Redis, with its size there.
 fn in_redis(keys: u64, rate: f64, load: Option<Load>, as_json: bool) -> Result<String> {
     let ways = Ways::new(keys, rate);
     if ways.rows.is_empty() {
@@ -339,7 +339,7 @@ fn textbook(plan: &Plan, load: Option<Load>, as_json: bool) -> String {
         + &at_load(plan, load)
 }
 
-/// The lines about a load, below those of a single plan.
+/// The lines about load, below a single plan.
 fn at_load(plan: &Plan, load: Option<Load>) -> String {
     let Some(load) = load else {
         return String::new();
@@ -349,7 +349,7 @@ fn at_load(plan: &Plan, load: Option<Load>) -> String {
     format!("{:<14} {wrong}\n\n{lines}\n", "wrong a day")
 }
 
-/// What a window takes.
+/// The plan of a window.
 fn of_window(plan: &Plan, load: Option<Load>, as_json: bool) -> String {
     let Shape::Window(shape) = plan.shape() else {
         return String::new();
@@ -378,7 +378,7 @@ fn of_window(plan: &Plan, load: Option<Load>, as_json: bool) -> String {
         + &at_load(plan, load)
 }
 
-/// Three digits, as the published tables have them.
+/// Three digits, like the published tables.
 fn short(rate: f64) -> String {
     match rate {
         r if r >= 0.1 => format!("{r:.3}"),

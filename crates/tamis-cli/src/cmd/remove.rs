@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
             let named = || named(path);
             let mut lock = args.lock.acquire(path)?;
             let mut filter = args.key.open()?.load(path).map_err(named())?;
-            // Says it before any input is read.
+            // Fails before any input is read.
             filter.remove_many::<&[u8]>(&[], &mut []).map_err(named())?;
             let hasher = *filter.hasher();
             let report = remove(
@@ -101,7 +101,7 @@ fn remove_from_foreign(path: &Path, args: &Args, input: &Run) -> Result<Report> 
         );
     };
     opened.check_writable()?;
-    // Says it before any input is read.
+    // Fails before any input is read.
     opened
         .filter
         .check_removable()
@@ -124,10 +124,10 @@ fn remove<F: Send, H: Keyed>(
     (args, input): (&Args, &Run),
     take: impl Fn(&mut F, &[H::Token], &mut [bool]) -> Result<()> + Sync,
 ) -> Result<Report> {
-    // Keys are removed whether or not somebody reads which were not there.
+    // Keys are removed whether or not anybody reads which were absent.
     let stdout = output::Sink::stdout()?;
     let mixes = args.absent && stdout.is_terminal();
-    // What was chosen was removed.
+    // Chosen records are those that were removed.
     let print = if args.absent {
         Print::Others
     } else {

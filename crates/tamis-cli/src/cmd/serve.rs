@@ -112,7 +112,7 @@ pub(crate) struct Args {
     foreign: ForeignArgs,
 }
 
-/// What a probe may take: less than the time that those who probe wait by default.
+/// The timeout of a probe: shorter than the default timeout of callers.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
 fn probe(args: &Args) -> Exit {
@@ -183,7 +183,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     }
 }
 
-/// What the user can do about an error of the service.
+/// What the user can do about a service error.
 fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         if let Some(error) = cause.downcast_ref() {
@@ -196,7 +196,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// Reads `[NAME=]FILTER`.
+/// Parses `[NAME=]FILTER`.
 #[derive(Clone)]
 struct NamedParser;
 
@@ -209,7 +209,7 @@ impl TypedValueParser for NamedParser {
         argument: Option<&clap::Arg>,
         text: &OsStr,
     ) -> Result<Named, clap::Error> {
-        // A name ends before the first `=`; a path or an address may have one, too.
+        // The name ends at the first `=`; a path or URL may contain more.
         let named = text.to_str().and_then(|text| text.split_once('='));
         let (name, rest) = match named.filter(|(name, _)| is_name(name)) {
             Some((name, rest)) => (Some(name.to_owned()), OsStr::new(rest)),
@@ -235,7 +235,7 @@ impl TypedValueParser for NamedParser {
     }
 }
 
-/// Whether a name needs no escapes in a URL's path, and is not a step in it.
+/// Whether a name needs no escapes in a URL path, and isn't `.` or `..`.
 fn is_name(name: &str) -> bool {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     !name.is_empty() && name.bytes().all(is_plain) && name != "." && name != ".."

@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What was looked at, and found in order.
+/// The checks that passed.
 #[derive(Default)]
 struct Verified {
     checks: Vec<Check>,
@@ -149,7 +149,7 @@ fn verify_file(path: &Path, args: &Args) -> Result<Verified> {
     })
 }
 
-/// Opening has checked every number against the length, and a checksum.
+/// Opening has already checked every number against the length, and any checksum.
 fn verify_foreign(opened: &[foreign::Opened], args: &Args) -> Result<Verified> {
     let mut verified = Verified::default();
     for one in opened {
@@ -159,14 +159,14 @@ fn verify_foreign(opened: &[foreign::Opened], args: &Args) -> Result<Verified> {
             .as_ref()
             .map_or_else(String::new, |name| format!("{name}: "));
         let check = Check::begin(format!("{name}{} file: valid", filter.format()), args)?;
-        // A column's values may all be of one length.
+        // A column's values may all have one length.
         let len = match filter.keys() {
             [keys] => keys.value_len().unwrap_or(16),
             _ => 16,
         };
         let now = filter.rate_now();
-        // Double hashing, which most have, strays from the formula in small filters: its steps
-        // may have a divisor in common with the size, and meet the same bits again.
+        // Double hashing, which most use, deviates from the formula in small filters: its step may share a divisor with
+        // the size and return to the same bits.
         let straying = filter.hashes().unwrap_or(0) as f64 / filter.bits() as f64;
         let rates = Rates {
             now,
@@ -184,12 +184,12 @@ fn verify_foreign(opened: &[foreign::Opened], args: &Args) -> Result<Verified> {
     Ok(verified)
 }
 
-/// How often a key that is not there should be found.
+/// How often absent keys should be found.
 #[derive(Clone, Copy)]
 struct Rates {
     now: f64,
     promised: Option<f64>,
-    /// How far the formula may be from the truth, beside chance.
+    /// How far the formula may be off, apart from chance.
     tolerance: f64,
 }
 
@@ -203,7 +203,7 @@ impl From<&About> for Rates {
     }
 }
 
-/// What was looked at, and the rate that was measured.
+/// A check, and the measured rate.
 struct Check {
     says: String,
     asked: u64,
@@ -212,7 +212,7 @@ struct Check {
 }
 
 impl Check {
-    /// Of what is in order so far.
+    /// Starts a list of passed checks.
     fn begin(says: String, args: &Args) -> Result<Self> {
         if !args.json {
             output::print(&format!("{says}\n"))?;
@@ -225,8 +225,7 @@ impl Check {
         })
     }
 
-    /// Asks for random 16-byte keys: that one of them was really added is out of
-    /// the question.
+    /// Queries random 16-byte keys; the chance that one was really added is negligible.
     fn measure(
         mut self,
         rates: Rates,
@@ -252,7 +251,7 @@ impl Check {
         }
         self.rates = Some(rates);
         let (expected, measured) = (rates.now, self.measured());
-        // Five standard errors: one honest filter in millions strays further.
+        // Five standard errors: one good filter in millions deviates further.
         let asked = self.asked.max(1) as f64;
         let error = 5.0 * (expected * (1.0 - expected) / asked).sqrt();
         if !args.json {

@@ -1,34 +1,35 @@
-//! What to take, by one rule that anybody can check against the table.
+//! Which structure to recommend, by one rule that anybody can check against the table.
 //!
-//! Of those that can do all that is needed, and were not wrong more often than asked for:
+//! Among the contenders that meet all needs and were not wrong more often than asked for:
 //! 1. a hash set, if it takes at most so much memory for all keys: it is exact, and nothing is simpler;
-//! 2. else of the smallest and those at most a quarter larger, the fastest: that answers absent keys fastest, asked one
-//!    at a time. Where speeds differ by less than a tenth, or by no more than they did between two runs of the same, it is
-//!    a tie, and of those the kind that `tamis plan` picks is taken, or the smallest if that is not among them, or if the
-//!    smallest is exact. A database is on disk and slower by far: it is taken if nothing else but the hash set can do it.
+//! 2. otherwise the fastest among the smallest and those at most a quarter larger. Speed means answering absent keys
+//!    one at a time. Speeds that differ by less than a tenth, or by no more than two runs of the same did, are a tie. A
+//!    tie goes to the kind that `tamis plan` picks, or to the smallest if that kind isn't tied, or if the smallest is
+//!    exact. A database is on disk and far slower, so it is only recommended if nothing but the hash set meets the
+//!    needs.
 //!
-//! So no filter is taken where integers are dense: their bitmap is the smallest, and can do what filters can't.
+//! So no filter is recommended for dense integers: their bitmap is the smallest, and can do more than filters.
 
 use super::contender::{Contender, Need};
 use super::report::{Comparison, Measured};
 use crate::human;
 use tamis::Kind;
 
-/// How much larger than the smallest something may be, to be taken because it is faster.
+/// How much larger than the smallest a faster contender may be.
 const SLACK: f64 = 1.25;
-/// What is not this much faster is as fast: another run could tell the opposite.
+/// Anything less than this much faster is a tie: another run could say the opposite.
 const CLEARLY: f64 = 1.1;
 
-/// What the user says.
+/// What the user asks for.
 pub(crate) struct Wanted<'a> {
     pub(crate) needs: &'a [Need],
-    /// What an exact set may take.
+    /// The most memory for an exact set.
     pub(crate) memory: u64,
 }
 
 pub(crate) struct Advice {
     pub(crate) pick: Option<Pick>,
-    /// What it would be if this were needed, too.
+    /// The pick if this need were added.
     pub(crate) others: Vec<(Need, Option<Pick>)>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) fn give(comparison: &Comparison, wanted: &Wanted) -> Advice {
 }
 
 impl Advice {
-    /// Needs for which something else is to be taken.
+    /// Further needs that would change the pick.
     pub(crate) fn others(&self) -> Vec<(Need, Option<&Pick>)> {
         let name = |pick: Option<&Pick>| pick.map(|pick| pick.contender);
         let others = self
@@ -65,7 +66,7 @@ impl Advice {
     }
 }
 
-/// Those between which speed decides: measured once more, another of them could be the pick.
+/// Contenders between which speed decides: measured again, another of them could win.
 pub(crate) fn rivals(comparison: &Comparison, wanted: &Wanted) -> Vec<Contender> {
     let candidates = candidates(comparison, wanted.needs);
     let small: Vec<&Candidate> = candidates.iter().filter(|one| one.is_small()).collect();
@@ -81,14 +82,14 @@ struct Candidate<'a> {
     measured: &'a Measured,
 }
 
-/// Those that can do what is needed.
+/// The contenders that meet the needs.
 fn candidates<'a>(comparison: &'a Comparison, needs: &[Need]) -> Vec<Candidate<'a>> {
     let all = comparison.scale();
     comparison
         .measured()
         .filter(|(contender, _)| needs.iter().all(|need| contender.serves(*need)))
-        // It has seen the questions, so how often it is wrong on others is not known; and one hash is never better than
-        // more.
+        // The cascade has seen the questions, so its error rate on others is unknown; and one hash is never better than
+        // several.
         .filter(|(contender, _)| *contender != Contender::Filter(Kind::Cascade))
         .filter(|(contender, _)| *contender != Contender::OneHash)
         .filter(|(_, measured)| !measured.exceeds(comparison.rate))
@@ -150,7 +151,7 @@ impl Candidate<'_> {
         self.contender != Contender::HashSet && !self.contender.is_database()
     }
 
-    /// `192 kB for all 3,535 keys`: the table has the size of those that were held.
+    /// `192 kB for all 3,535 keys`: the table only has the size for the held keys.
     fn size_of_all(&self, comparison: &Comparison) -> String {
         let size = human::size(self.size);
         if self.size == self.measured.size {
@@ -164,21 +165,21 @@ impl Candidate<'_> {
         self.measured.answers.speed()
     }
 
-    /// Whether it is faster beyond what another run could change.
+    /// Whether it is faster by more than another run could change.
     fn is_clearly_faster(&self, other: &Candidate) -> bool {
         let noise = self.measured.noise.max(other.measured.noise);
         self.speed() > other.speed() * CLEARLY.max(noise)
     }
 }
 
-/// The smallest, and those that are not much larger.
+/// The smallest, and those not much larger.
 fn close<'a, 'c>(candidates: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
     let smallest = candidates.iter().map(|one| one.size).min().unwrap_or(0) as f64;
     let is_close = |one: &&&Candidate| one.size as f64 <= smallest * SLACK;
     candidates.iter().filter(is_close).copied().collect()
 }
 
-/// Of those of which no other is clearly faster, the kind that `tamis plan` picks, or the smallest.
+/// Among those that none clearly beats, the kind that `tamis plan` picks, or the smallest.
 fn best<'a, 'c>(candidates: &[&'c Candidate<'a>], needs: &[Need]) -> Option<&'c Candidate<'a>> {
     let close = close(candidates);
     let fast = close
@@ -195,7 +196,7 @@ fn best<'a, 'c>(candidates: &[&'c Candidate<'a>], needs: &[Need]) -> Option<&'c 
     )
 }
 
-/// What `tamis plan` picks for the same needs.
+/// The kind that `tamis plan` picks for the same needs.
 fn planned(needs: &[Need]) -> Kind {
     match needs {
         needs if needs.contains(&Need::Grow) => Kind::Growing,
@@ -247,7 +248,7 @@ fn why(comparison: &Comparison, best: &Candidate, all: &[&Candidate]) -> String 
     }
 }
 
-/// Those that are larger, though not by much, and were a little faster.
+/// Contenders that are slightly larger and slightly faster.
 fn tied_with(best: &Candidate, all: &[&Candidate]) -> Vec<&'static str> {
     close(all)
         .iter()
@@ -357,7 +358,7 @@ mod tests {
             let pick = give(&comparison(rows), &wanted).pick.unwrap();
             (pick.contender.name(), pick.size, pick.why)
         };
-        // Clearly faster, and for all keys, of which half are held.
+        // Clearly faster; sizes are for all keys, of which half are held.
         let (name, size, text) = why(vec![
             row("fuse", 1100, 12.0, 8),
             row("ribbon", 1000, 10.0, 8),
@@ -367,7 +368,7 @@ mod tests {
             text,
             "2.20 kB for all 2,000 keys, 8.80 bits a key, 10 % more than ribbon, and 20 % faster"
         );
-        // A tie: the next run may tell the opposite, and the advice stays what `tamis plan` says.
+        // A tie: the next run may say the opposite, so the advice follows `tamis plan`.
         for speed in [9.5, 10.5] {
             let (name, _, text) = why(vec![
                 row("fuse", 1100, speed, 8),
@@ -386,7 +387,7 @@ mod tests {
         ]);
         assert_eq!(name, "ribbon");
         assert!(text.contains("no faster: bloom (a tie)"), "{text}");
-        // What differs by no more than two runs of the same is a tie, too.
+        // A difference no larger than between two runs of the same is a tie, too.
         for (noise, best) in [(1.1, "ribbon"), (1.6, "fuse")] {
             let mut ribbon = row("ribbon", 1000, 15.0, 8);
             ribbon.result.as_mut().unwrap().noise = noise;
@@ -404,7 +405,7 @@ mod tests {
         assert!(rivals(&comparison(vec![row("ribbon", 1000, 10.0, 8)])).is_empty());
     }
 
-    /// What is calculated for more keys is what `tamis plan` says of filters, and in proportion of the rest.
+    /// For more keys, filters get the size from `tamis plan`; others scale in proportion.
     #[test]
     fn sizes_for_more_keys() {
         let mut all = urls();
@@ -415,7 +416,7 @@ mod tests {
             ("digests", 1_600_000_000),
             ("one-hash", 1_243_739_520),
             ("bloom", 119_813_248),
-            // Its range is that of all keys, half of which are held.
+            // Its range covers all keys, half of which are held.
             ("bitmap", 12_500_000),
         ] {
             let contender = Contender::parse(name).unwrap();
@@ -447,7 +448,7 @@ mod tests {
             all.rows.push(row("bitmap", size, 20.0, 0));
             all
         };
-        // A bitmap is as large for all keys; the filters hold half.
+        // A bitmap is already sized for all keys; the filters hold half.
         for needs in [&[][..], &[Need::Delete], &[Need::List], &[Need::Exact]] {
             assert_eq!(
                 picked(&with_bitmap(1700), needs, 0),

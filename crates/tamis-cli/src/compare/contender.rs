@@ -1,9 +1,9 @@
-//! Who is compared, and what each can do.
+//! The contenders, and what each can do.
 
 use serde::Serialize;
 use tamis::Kind;
 
-/// A way to hold keys.
+/// A structure that holds keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contender {
     HashSet,
@@ -36,7 +36,7 @@ impl Need {
     pub(crate) const ALL: [Self; 5] =
         [Self::Add, Self::Delete, Self::Grow, Self::Exact, Self::List];
 
-    /// "If you need to …"
+    /// Completes "If you need to …".
     pub(crate) const fn to_do(self) -> &'static str {
         match self {
             Self::Add => "add keys later",
@@ -66,7 +66,7 @@ impl Contender {
         Self::Filter(Kind::Cascade),
     ];
 
-    /// For people and programs.
+    /// The name, for people and programs.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::HashSet => "hash-set",
@@ -87,7 +87,7 @@ impl Contender {
         })
     }
 
-    /// Whether one process writes a file and another answers from it. The rest is built where it is asked.
+    /// Whether one process writes a file and another queries it. Others are built in the process that queries them.
     pub(crate) const fn is_file(self) -> bool {
         matches!(self, Self::Sqlite | Self::Redb | Self::Filter(_))
     }
@@ -96,12 +96,12 @@ impl Contender {
         matches!(self, Self::Filter(_))
     }
 
-    /// Whether it is asked on the disk, its size being no memory.
+    /// Whether it is queried on disk, so that its size isn't memory.
     pub(crate) const fn is_database(self) -> bool {
         matches!(self, Self::Sqlite | Self::Redb)
     }
 
-    /// Whether its size follows the number of keys.
+    /// Whether its size depends on the number of keys.
     pub(crate) const fn is_sized_by_keys(self) -> bool {
         !matches!(self, Self::Bitmap)
     }
@@ -110,7 +110,7 @@ impl Contender {
         use Need::{Add, Delete, Exact, Grow, List};
         let served: &[Need] = match self {
             Self::HashSet | Self::Sqlite | Self::Redb => &Need::ALL,
-            // Within its range, which is what must be known of integers.
+            // Within its range, which must be known in advance.
             Self::Bitmap => &[Add, Delete, Exact, List],
             // An array: each new key would move half of the others.
             Self::Digests => &[Exact],
@@ -123,8 +123,8 @@ impl Contender {
     }
 }
 
-/// The bytes of a bitmap with one hash for so many keys: with `n` keys in `m` bits, a bit is set with probability
-/// 1 - (1 - 1/m)^n, which must be the rate.
+/// The bytes of a bitmap with one hash for this many keys: with `n` keys in `m` bits, a bit is set with probability
+/// `1 - (1 - 1/m)^n`, which must be the rate.
 pub(super) fn one_hash_bytes(keys: f64, rate: f64) -> f64 {
     let bits = keys / -(-rate).ln_1p();
     (bits / 64.0).ceil() * 8.0

@@ -1,4 +1,4 @@
-//! Exact sets in memory. They are built where they are asked.
+//! Exact sets in memory, built in the process that queries them.
 
 use super::keys::integer;
 use super::report::Step;
@@ -9,18 +9,18 @@ use std::collections::HashSet;
 use std::time::Instant;
 use tamis::Hasher;
 
-/// The most bytes a key that a bitmap may take.
+/// The most bytes per key for a bitmap.
 const MOST_BITMAP_BYTES: u128 = 64;
 
-/// The standard library's.
+/// The standard library's hash set.
 pub(super) fn hash_set(work: &Work) -> Result<Step> {
     let mut set: HashSet<Box<[u8]>> = HashSet::with_capacity(work.settings.held as usize);
     let build_seconds = work.add_held(|keys| {
         set.extend(keys.iter().map(|key| Box::from(*key)));
         Ok(())
     })?;
-    // Slots for an eighth more than it can hold, in a power of two, each with a byte that tells of it; and what the
-    // system's allocator takes for a key: 8 bytes more, in steps of 16.
+    // Slots for a seventh more than the capacity, rounded up to a power of two, each with a control byte. The system's
+    // allocator adds 8 bytes per key and rounds up to 16.
     let slots = (set.capacity() as u64 * 8 / 7).next_power_of_two();
     let allocated = |key: &[u8]| match key.len() as u64 {
         0 => 0,
@@ -36,7 +36,7 @@ pub(super) fn hash_set(work: &Work) -> Result<Step> {
     })
 }
 
-/// The keys' 128-bit hashes, found by halving.
+/// The keys' 128-bit hashes, found by binary search.
 pub(super) fn digests(work: &Work) -> Result<Step> {
     let hasher = Hasher::default();
     let mut digests: Vec<u128> = Vec::with_capacity(work.settings.held as usize);
@@ -56,7 +56,7 @@ pub(super) fn digests(work: &Work) -> Result<Step> {
     })
 }
 
-/// A bit for each integer of the range.
+/// One bit for each integer of the range.
 pub(super) fn bitmap(work: &Work) -> Result<Step> {
     let Some((least, greatest)) = work.settings.range else {
         return Err(Unfit("not all keys are integers".into()).into());

@@ -1,4 +1,4 @@
-//! Our own filters, of every kind.
+//! Our own filters of every kind.
 
 use super::contender::Contender;
 use super::keys::ABSENT;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use std::time::Instant;
 use tamis::{AnyFilter, Error, Growing, Hasher, Kind, ListBuilder, Plan};
 
-/// A growing filter is told of one key in this many: with the right number it would have nothing to grow for.
+/// A growing filter is sized for one in this many keys; sized for all of them, it would never grow.
 const GROWTH: u64 = 10;
 
 pub(super) fn build(work: &Work, kind: Kind) -> Result<Step> {
@@ -58,7 +58,7 @@ fn build_list(work: &Work, kind: Kind) -> Result<(AnyFilter, f64)> {
     Ok((filter, seconds + start.elapsed().as_secs_f64()))
 }
 
-/// A kind that can't have the rate says so.
+/// Marks a kind that can't reach the rate as unfit.
 fn unfit(error: Error) -> anyhow::Error {
     Unfit(error.to_string()).into()
 }
@@ -66,7 +66,7 @@ fn unfit(error: Error) -> anyhow::Error {
 pub(super) fn ask(work: &Work, kind: Kind) -> Result<Step> {
     let path = work.file(Contender::Filter(kind));
     let filter = AnyFilter::load(&path).with_context(|| path.display().to_string())?;
-    // Each kind by itself, as programs use it: no look at what kind it is for every key.
+    // Each kind directly, as programs use it, without dispatching on the kind for every key.
     macro_rules! ask_each {
         ($($kind:ident),*) => {
             match &filter {

@@ -1,10 +1,10 @@
-//! A file of keys: each is its length in 4 bytes, and its bytes.
+//! A file of keys, each stored as its length in 4 bytes and its bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-/// Bytes and keys that are read at once, where keys are no larger.
+/// The most bytes and keys per read, unless one key is larger.
 const CHUNK_BYTES: usize = 128 << 10;
 const CHUNK_KEYS: usize = 1024;
 
@@ -29,14 +29,14 @@ impl KeyWriter {
     }
 }
 
-/// How often these keys fit in a chunk, at least once.
+/// How often these keys fit in a chunk; at least 1.
 pub(crate) fn fit(keys: &[&[u8]]) -> usize {
     let bytes: usize = keys.iter().map(|key| key.len()).sum();
     let times = (CHUNK_KEYS / keys.len().max(1)).min(CHUNK_BYTES / bytes.max(1));
     times.max(1)
 }
 
-/// Reads keys in chunks, so that whoever asks for them has few in memory and need not count the reading.
+/// Reads keys in chunks, so that few are in memory and reading can be left out of measured times.
 pub(crate) struct KeyReader {
     file: BufReader<File>,
     bytes: Vec<u8>,
@@ -52,7 +52,7 @@ impl KeyReader {
         })
     }
 
-    /// The next keys; none at the end.
+    /// The next keys; empty at the end.
     pub(crate) fn chunk(&mut self) -> io::Result<Vec<&[u8]>> {
         self.bytes.clear();
         self.ends.clear();

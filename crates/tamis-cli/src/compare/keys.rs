@@ -1,7 +1,7 @@
-//! From the user's inputs to the keys that are held and those that are asked for, as files.
+//! Turns the user's inputs into files of keys to hold and keys to query.
 //!
-//! Of more keys than are wanted, those with the smallest digests are drawn: an even choice, whatever the order of the
-//! input, in which a key that comes often has no better chance than one that comes once.
+//! If there are more keys than wanted, those with the smallest digests are drawn. The sample doesn't depend on the
+//! order of the input, and frequent keys have no better chance than rare ones.
 
 use super::key_file::KeyWriter;
 use crate::Exit;
@@ -15,33 +15,33 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tamis::{Hash, Hasher, SecretKey};
 use tamis_records::batch::Token;
 
-/// Files in the folder that the steps work in.
+/// Files in the folder that the steps share.
 pub(crate) const HELD: &str = "held";
 pub(crate) const PRESENT: &str = "present";
 pub(crate) const ABSENT: &str = "absent";
 
-/// Of no filter: what is drawn by its digest must not be special to one.
+/// Used by no filter: drawing by digest must not favour one.
 const DRAWING: SecretKey = SecretKey::new(*b"tamis compare 01");
-/// Keys that are asked for, at most; enough to measure a rate of one in a million by.
+/// The most keys to query; enough to measure a rate of one in a million.
 const MOST_ASKED: usize = 4_000_000;
 
-/// What was read, and what became of it.
+/// What was read, and how it was divided.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Keys {
     pub(crate) records: u64,
-    /// Different keys; if only some were drawn, about this many.
+    /// The number of distinct keys; an estimate if only some were drawn.
     pub(crate) distinct: u64,
-    /// Whether there were more than are compared.
+    /// Whether there were more keys than are compared.
     pub(crate) is_sample: bool,
     pub(crate) held: u64,
     pub(crate) held_bytes: u64,
-    /// Keys that are asked for and not held.
+    /// Keys that are queried but not held.
     pub(crate) absent: u64,
-    /// Whether those come from a file of their own, and are no half of the keys.
+    /// Whether the absent keys come from a separate file rather than from half of the keys.
     pub(crate) absent_is_given: bool,
-    /// Records of that file whose keys are held; they are not asked for as absent.
+    /// Records of that file whose keys are held; these aren't queried as absent.
     pub(crate) overlapping: u64,
-    /// The least and the greatest, if all that is held are integers.
+    /// The least and the greatest, if all held keys are integers.
     #[serde(skip)]
     pub(crate) range: Option<(i128, i128)>,
 }
@@ -52,7 +52,7 @@ pub(crate) enum Collected {
     Interrupted(i32),
 }
 
-/// Reads the inputs and writes the files of keys into `dir`. At most `most` keys are held, and as many asked for.
+/// Reads the inputs and writes the files of keys into `dir`: at most `most` held keys, and as many to query.
 pub(crate) fn collect(
     input: &Run,
     absent: Option<&Run>,
@@ -106,13 +106,13 @@ pub(crate) fn collect(
     }))
 }
 
-/// Whether all was read, and how many records that were.
+/// Whether everything was read, and how many records.
 enum Filled {
     All(u64),
     Interrupted(i32),
 }
 
-/// Where a key stands in a pool's file.
+/// Where a key lies in a pool's file.
 #[derive(Clone, Copy)]
 struct Span {
     at: u64,
@@ -120,13 +120,13 @@ struct Span {
     digest: u128,
 }
 
-/// Different keys, those with the smallest digests.
+/// The distinct keys with the smallest digests.
 struct Pool {
     file: BufWriter<File>,
     at: u64,
     spans: HashMap<u128, Span>,
     room: usize,
-    /// No larger digest is drawn any more.
+    /// Larger digests are no longer drawn.
     largest: u128,
     overlapping: u64,
 }
@@ -146,7 +146,7 @@ impl Pool {
         })
     }
 
-    /// Reads all keys but the `held`.
+    /// Reads all keys except `held`.
     fn fill(&mut self, input: &Run, held: &HashMap<u128, Span>) -> Result<Filled> {
         let drawing = Drawing {
             hasher: input.hasher(Hasher::keyed(DRAWING)),
@@ -191,14 +191,14 @@ impl Pool {
         };
         self.spans.insert(digest, span);
         self.at += bytes.len() as u64;
-        // Now and then, so that it costs little.
+        // Only now and then, to keep it cheap.
         if self.spans.len() > self.room.saturating_add(self.room / 4) {
             self.prune(self.room);
         }
         Ok(())
     }
 
-    /// Forgets all but the `room` smallest digests.
+    /// Drops all but the `room` smallest digests.
     fn prune(&mut self, room: usize) {
         if self.spans.len() > room {
             let mut digests: Vec<u128> = self.spans.keys().copied().collect();
@@ -212,7 +212,7 @@ impl Pool {
         self.largest != u128::MAX
     }
 
-    /// How many different keys there are: as many as were drawn, or an estimate by the largest of their digests.
+    /// The number of distinct keys: exact if all were drawn, else estimated from the largest digest drawn.
     fn distinct(&self) -> u64 {
         if !self.is_sample() {
             return self.spans.len() as u64;
@@ -221,7 +221,7 @@ impl Pool {
         (drawn / (self.largest as f64 / u128::MAX as f64)) as u64
     }
 
-    /// As they came.
+    /// In input order.
     fn in_order(&self) -> Vec<Span> {
         let mut spans: Vec<Span> = self.spans.values().copied().collect();
         spans.sort_unstable_by_key(|span| (span.at, span.length));
@@ -237,7 +237,7 @@ impl Pool {
             let mut reader = std::io::BufReader::new(file);
             let mut at = reader.stream_position()?;
             for span in spans {
-                // Within what is buffered already, this reads nothing anew.
+                // Stays within the buffer if it can.
                 reader.seek_relative(span.at as i64 - at as i64)?;
                 key.resize(span.length as usize, 0);
                 reader.read_exact(&mut key)?;
@@ -269,7 +269,7 @@ impl Token for Drawn {
 
 struct Drawing {
     hasher: Hasher,
-    /// The high half of the largest digest that is still drawn.
+    /// The high half of the largest digest still drawn.
     largest: AtomicU64,
 }
 
@@ -290,14 +290,14 @@ impl Keyed for Drawing {
     }
 }
 
-/// Takes one of each two neighbours out, by the toss of a coin; of an odd number the last one stays.
+/// Removes one of each pair of neighbours at random; with an odd number the last one stays.
 fn hold_back_half(keys: &mut Vec<Span>) -> Vec<Span> {
     let pairs = keys.len() / 2;
     let mut back = Vec::with_capacity(pairs);
     let mut held = Vec::with_capacity(keys.len() - pairs);
     for pair in keys.chunks(2) {
         match pair {
-            // The low bits decided nothing so far.
+            // The low bits haven't decided anything yet.
             [one, other] if one.digest & 1 == 0 => {
                 held.push(*one);
                 back.push(*other);
@@ -313,7 +313,7 @@ fn hold_back_half(keys: &mut Vec<Span>) -> Vec<Span> {
     back
 }
 
-/// Keys to ask for, in no order that a cache could know.
+/// Keys to query, in an order that no cache can predict.
 fn shuffled(keys: &[Span]) -> Vec<Span> {
     let mut keys = keys.to_vec();
     keys.sort_unstable_by_key(|key| key.digest.rotate_left(64));
@@ -344,7 +344,7 @@ impl Range {
     }
 }
 
-/// The integer that is written so and not otherwise: `007` and `7` are two keys.
+/// The integer, if written canonically: `007` and `7` are two keys.
 pub(crate) fn integer(key: &[u8]) -> Option<i128> {
     let digits = key.strip_prefix(b"-").unwrap_or(key);
     let is_plain = match digits {

@@ -1,4 +1,4 @@
-//! Starts the process of each contender, one after the other, and waits for it.
+//! Runs one process per contender, one after the other.
 
 use super::contender::Contender;
 use super::keys::Keys;
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tamis::internals::file::TemporaryFolder;
 
-/// The hidden subcommand that is such a process.
+/// The hidden subcommand that runs in such a process.
 pub(crate) const SUBCOMMAND: &str = "compare-step";
 
 pub(crate) struct Lab<'a> {
     pub(crate) dir: &'a Path,
-    /// The longest that a process may take.
+    /// The time limit of a process.
     pub(crate) limit: Duration,
-    /// Ends it all.
+    /// Stops everything.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
 impl Lab<'_> {
-    /// All rows, unless it was stopped.
+    /// All rows, unless stopped.
     pub(crate) fn measure(&self, keys: &Keys, rate: f64) -> Result<Option<Vec<Row>>> {
         let settings = Settings {
             rate,
@@ -52,7 +52,7 @@ impl Lab<'_> {
         Ok(Some(rows))
     }
 
-    /// Asks these once more, and keeps the faster of their runs.
+    /// Queries these once more, and keeps the faster run of each.
     pub(crate) fn ask_again(&self, rows: &mut [Row], contenders: &[Contender]) -> Result<()> {
         for row in rows {
             if let Ok(measured) = &mut row.result
@@ -78,7 +78,7 @@ impl Lab<'_> {
 
     /// The memory of a process that only reads the keys.
     fn baseline(&self) -> Result<Option<Option<Memory>>> {
-        let contender = Contender::HashSet; // which is of no account
+        let contender = Contender::HashSet; // ignored
         let (result, _) = self.step(contender, What::Read, Duration::MAX)?;
         match result {
             _ if self.stop.load(Relaxed) => Ok(None),
@@ -142,7 +142,7 @@ impl Lab<'_> {
         }))
     }
 
-    /// What the process of a step says, and its command line.
+    /// The report of a step's process, and its command line.
     fn step(
         &self,
         contender: Contender,
@@ -190,7 +190,7 @@ impl Lab<'_> {
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        // It says little, which fits into the pipe; so it never waits for us to read.
+        // The output is short enough for the pipe, so the process never blocks on us.
         let mut said = String::new();
         if let Some(mut out) = running.0.stdout.take() {
             out.read_to_string(&mut said)?;
@@ -201,7 +201,7 @@ impl Lab<'_> {
         }
     }
 
-    /// Where the work is, for who watches.
+    /// Shows progress on a terminal.
     fn tell(&self, name: &str) {
         if std::io::stderr().is_terminal() {
             match name {
@@ -212,7 +212,7 @@ impl Lab<'_> {
     }
 }
 
-/// Ended when dropped.
+/// Killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -222,15 +222,15 @@ impl Drop for Running {
     }
 }
 
-/// The folder that all happens in.
+/// The working folder.
 pub(crate) enum Folder {
-    /// Gone when dropped.
+    /// Removed when dropped.
     Temporary(TemporaryFolder),
     Kept(PathBuf),
 }
 
 impl Folder {
-    /// In the folder for temporary files, or one to keep, which must not exist yet.
+    /// A temporary folder, or one to keep, which must not exist yet.
     pub(crate) fn create(keep: Option<&Path>) -> Result<Self> {
         Ok(match keep {
             None => {
@@ -253,7 +253,7 @@ impl Folder {
     }
 }
 
-/// The process ends with the one that started it, however that ends.
+/// Makes this process die with its parent, however the parent ends.
 pub(crate) fn end_with_parent() {
     // SAFETY: asks the system for a signal, and changes nothing else.
     #[cfg(target_os = "linux")]

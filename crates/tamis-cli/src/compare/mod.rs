@@ -1,11 +1,11 @@
-//! What holding a user's own keys costs: exact sets, databases and filters, side by side.
+//! What it costs to hold a user's own keys in exact sets, databases and filters.
 //!
 //! ```text
 //! inputs --keys.rs--> files of keys --measure.rs--> a process for each contender (step.rs, work.rs) --> rows
 //! rows --advice.rs--> what to take;  table.rs and pictures.rs (by plot.rs) show both
 //! ```
 //!
-//! A process of its own is what makes memory measurable: the system counts it, and nothing else is in it.
+//! Each contender runs in a separate process, so that the system's memory count covers nothing else.
 
 pub(crate) mod advice;
 pub(crate) mod contender;

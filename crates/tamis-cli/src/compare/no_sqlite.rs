@@ -1,4 +1,4 @@
-//! In place of SQLite where its library can't be loaded.
+//! A substitute for SQLite on systems where its library can't be loaded.
 
 use super::report::Step;
 use super::work::{Unfit, Work};

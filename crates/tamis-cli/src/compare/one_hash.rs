@@ -1,5 +1,5 @@
-//! The bitmap of the tutorials: one hash, one bit for each key. A Bloom filter with k = 1, here to show what more hashes
-//! save; it is never recommended.
+//! The bitmap of the tutorials: one hash, one bit per key. It is a Bloom filter with k = 1, included to show what more
+//! hashes save; it is never recommended.
 
 use super::contender::one_hash_bytes;
 use super::report::Step;
@@ -8,7 +8,7 @@ use crate::human;
 use anyhow::Result;
 use tamis::Hasher;
 
-/// The most that it may take: at low rates it would be beyond all memory.
+/// A size limit: low rates would need far too much memory.
 const MOST_BYTES: f64 = (1_u64 << 30) as f64;
 
 pub(super) fn measure(work: &Work) -> Result<Step> {

@@ -1,5 +1,5 @@
-//! A dot plot with a logarithmic axis, as SVG that stands alone: values here differ by thousands, and a bar has no honest
-//! length on such an axis.
+//! Dot plots with a logarithmic axis, as standalone SVG. The values span factors of thousands, and bars would have no
+//! honest length on such an axis.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 58.0;
 const ROW: f64 = 26.0;
 
-/// Colours for light and dark; shapes differ as well.
+/// Colours for light and dark modes; shapes differ, too.
 const STYLE: &str = "<style>\
 .plot{font:13px system-ui,sans-serif;--ink:#222;--faint:#ddd;--a:#0b62b0;--b:#c2410c;--c:#15803d;--d:#7e22ce}\
 @media(prefers-color-scheme:dark){.plot{--ink:#e6e6e6;--faint:#444;--a:#6db3f2;--b:#fb923c;--c:#4ade80;--d:#d8b4fe}}\
@@ -22,7 +22,7 @@ pub(crate) struct Plot<'a> {
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
     pub(crate) series: &'a [&'a str],
-    /// A name, and a value of each series; none where it was not measured.
+    /// A name, and one value per series; `None` if not measured.
     pub(crate) rows: Vec<(&'a str, Vec<Option<f64>>)>,
     pub(crate) show: fn(f64) -> String,
 }
@@ -65,7 +65,7 @@ impl Plot<'_> {
             ));
             at += 40.0 + 7.0 * name.len() as f64;
         }
-        // One line a power of ten; of many, not all.
+        // One line per power of ten; only some of them if there are many.
         let step = ((to - from) / 6.0).ceil().max(1.0);
         let mut power = from;
         while power <= to {

@@ -1,4 +1,4 @@
-//! redb: all keys in one transaction, asked in another.
+//! redb: all keys written in one transaction and queried in another.
 
 use super::contender::Contender;
 use super::report::Step;
@@ -11,7 +11,7 @@ const KEYS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("keys");
 
 pub(super) fn build(work: &Work) -> Result<Step> {
     let path = work.file(Contender::Redb);
-    let _ = std::fs::remove_file(&path); // of an earlier look at the same folder
+    let _ = std::fs::remove_file(&path); // left from an earlier run in the same folder
     let database = Database::create(&path)?;
     let transaction = database.begin_write()?;
     let mut table = transaction.open_table(KEYS)?;

@@ -1,58 +1,58 @@
-//! What was measured.
+//! The measurements.
 
 use super::contender::{Contender, one_hash_bytes};
 use super::keys::Keys;
 use serde::{Deserialize, Serialize};
 use tamis::{Kind, Plan};
 
-/// The report of one process to the one that started it.
+/// What a contender's process reports to its parent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Step {
-    /// Bytes that the structure takes, counted: of its file, or of what it has allocated.
+    /// Size of the structure in bytes: of its file, or of its counted allocations.
     pub(crate) size: u64,
     pub(crate) build_seconds: f64,
     pub(crate) answers: Option<Answers>,
-    /// Where the system reports it.
+    /// None if the system doesn't report it.
     pub(crate) memory: Option<Memory>,
 }
 
-/// The most memory that a process had.
+/// The peak memory of a process.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Memory {
-    /// All of it, as `/usr/bin/time` reports it.
+    /// Everything, as `/usr/bin/time` reports it.
     pub(crate) peak: u64,
-    /// Without the program itself, of which more or less is in memory by chance.
+    /// Without the program's code, which is in memory to a varying degree.
     pub(crate) own: u64,
 }
 
-/// Why a process did not do it.
+/// Why a step failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Refusal {
-    /// It is not for these keys or this rate.
+    /// Not suitable for these keys or this rate.
     Unfit(String),
     Failed(String),
 }
 
 pub(crate) type StepResult = Result<Step, Refusal>;
 
-/// How it answered.
+/// Measured answers.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answers {
     pub(crate) present: Asked,
-    /// `None` where there is nothing to ask for.
+    /// `None` if there are no absent keys.
     pub(crate) absent: Option<Asked>,
-    /// In batches, if it takes those.
+    /// In batches, if supported.
     pub(crate) present_in_batches: Option<Asked>,
     pub(crate) absent_in_batches: Option<Asked>,
 }
 
 impl Answers {
-    /// Of absent keys if there are any, else of present ones, one at a time.
+    /// The rate of single queries for absent keys, or for present keys if there are no absent ones.
     pub(crate) fn speed(&self) -> f64 {
         self.absent.unwrap_or(self.present).per_second
     }
 
-    /// Takes over what another run did faster: what slows a run down is not the structure.
+    /// Takes over faster results of another run: slow runs are due to other causes than the structure.
     pub(crate) fn keep_fastest(&mut self, other: &Self) {
         let faster = |ours: &mut Asked, theirs: &Asked| {
             ours.per_second = ours.per_second.max(theirs.per_second);
@@ -72,46 +72,46 @@ impl Answers {
 
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Asked {
-    /// Different keys.
+    /// Distinct keys.
     pub(crate) keys: u64,
-    /// Of those, how many it seems to hold.
+    /// How many of them it reported as present.
     pub(crate) yes: u64,
     pub(crate) per_second: f64,
 }
 
-/// What is known of one contender.
+/// The results of one contender.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) contender: Contender,
     pub(crate) result: Result<Measured, Refusal>,
-    /// What was run, to be run again.
+    /// The commands that were run, so that they can be repeated.
     pub(crate) commands: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) size: u64,
-    /// Of the process that answers, beyond one that only reads the questions.
+    /// Of the querying process, beyond one that only reads the questions.
     pub(crate) memory: Option<u64>,
-    /// Of the process that builds, likewise.
+    /// Of the building process, likewise.
     pub(crate) build_memory: Option<u64>,
-    /// All that the process that answers has, and the one that only reads the questions.
+    /// The total memory of the querying process, and of one that only reads the questions.
     pub(crate) process_memory: Option<u64>,
     pub(crate) baseline_memory: Option<u64>,
     pub(crate) build_seconds: f64,
-    /// How many times faster it answered in one run than in another.
+    /// The speed ratio between two runs of the same.
     pub(crate) noise: f64,
     pub(crate) answers: Answers,
 }
 
 impl Measured {
-    /// The part of absent keys that it seemed to hold.
+    /// The share of absent keys that it reported as present.
     pub(crate) fn false_yes(&self) -> Option<f64> {
         let absent = self.answers.absent.filter(|asked| asked.keys > 0)?;
         Some(absent.yes as f64 / absent.keys as f64)
     }
 
-    /// Whether it was wrong more often than five deviations beyond a rate would be.
+    /// Whether it was wrong significantly more often than `rate`: by over five standard deviations.
     pub(crate) fn exceeds(&self, rate: f64) -> bool {
         self.answers.absent.is_some_and(|absent| {
             let expected = absent.keys as f64 * rate;
@@ -124,24 +124,24 @@ impl Measured {
 pub(crate) struct Comparison {
     pub(crate) keys: Keys,
     pub(crate) rate: f64,
-    /// How many keys sizes are calculated for.
+    /// The number of keys that sizes are calculated for.
     pub(crate) for_keys: u64,
     pub(crate) rows: Vec<Row>,
 }
 
 impl Comparison {
-    /// Those that were measured.
+    /// The contenders that were measured.
     pub(crate) fn measured(&self) -> impl Iterator<Item = (Contender, &Measured)> {
         let rows = self.rows.iter();
         rows.filter_map(|row| Some((row.contender, row.result.as_ref().ok()?)))
     }
 
-    /// All keys, as a multiple of those that were held.
+    /// All keys, as a multiple of the held ones.
     pub(crate) fn scale(&self) -> f64 {
         self.keys.distinct as f64 / self.keys.held.max(1) as f64
     }
 
-    /// What it would take for another number of such keys: calculated, and of filters what `tamis plan` says.
+    /// The calculated size for another number of such keys; for filters, from `tamis plan`.
     pub(crate) fn size_for(&self, contender: Contender, measured: &Measured, keys: u64) -> u64 {
         let planned = match contender {
             Contender::OneHash => Some(one_hash_bytes(keys as f64, self.rate) as u64),

@@ -1,7 +1,7 @@
-//! SQLite, the one of the user's system: the library is loaded when it is compared, because compiling it would take a
-//! fifth of the time that all of Tamis takes.
+//! SQLite from the user's system. The library is loaded at run time, because compiling it would take a fifth of Tamis's
+//! whole build time.
 //!
-//! A table of one column without row ids, filled in one transaction and asked in another.
+//! A table with one column and no row ids, filled in one transaction and queried in another.
 
 use super::contender::Contender;
 use super::report::Step;
@@ -20,10 +20,10 @@ const NAMES: [&CStr; 2] = [c"libsqlite3.so.0", c"libsqlite3.so"];
 
 pub(super) fn build(work: &Work) -> Result<Step> {
     let path = work.file(Contender::Sqlite);
-    let _ = std::fs::remove_file(&path); // of an earlier look at the same folder
+    let _ = std::fs::remove_file(&path); // left from an earlier run in the same folder
     let library = Library::load()?;
     let database = library.open(&path)?;
-    // What a crash would leave is nobody's concern.
+    // The database need not survive a crash.
     database.execute(c"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
     database.execute(c"CREATE TABLE keys (key BLOB PRIMARY KEY) WITHOUT ROWID")?;
     database.execute(c"BEGIN")?;
@@ -52,7 +52,7 @@ const DONE: c_int = 101;
 const OPEN_READ_WRITE: c_int = 2;
 const OPEN_CREATE: c_int = 4;
 
-// The functions that are used, as sqlite3.h declares them. What they name by a pointer is opaque here.
+// The functions we use, as sqlite3.h declares them. Handles are opaque here.
 type Open = unsafe extern "C" fn(*const c_char, *mut *mut c_void, c_int, *const c_char) -> c_int;
 type Execute = unsafe extern "C" fn(
     *mut c_void,
@@ -84,7 +84,7 @@ struct Library {
     message: Message,
 }
 
-/// A function of the library by its name.
+/// Looks up a function of the library by name.
 macro_rules! function {
     ($library:expr, $name:literal, $type:ty) => {{
         // SAFETY: the library was loaded and is never unloaded; the name ends with NUL.
@@ -92,15 +92,14 @@ macro_rules! function {
         if found.is_null() {
             bail!("the system's SQLite has no {}", $name.to_string_lossy());
         }
-        // SAFETY: it is the function of this name, whose declaration in sqlite3.h is this type, and which
-        // SQLite promises never to change.
+        // SAFETY: sqlite3.h declares the function of this name with this type, and SQLite promises never to change it.
         unsafe { std::mem::transmute::<*mut c_void, $type>(found) }
     }};
 }
 
 impl Library {
     fn load() -> Result<Self> {
-        // SAFETY: SQLite does nothing when it is loaded that others could notice.
+        // SAFETY: loading SQLite has no side effects that others could notice.
         let load = |name: &&CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
         let library = NAMES.iter().map(load).find(|library| !library.is_null());
         let Some(library) = library else {
@@ -158,7 +157,7 @@ impl Database<'_> {
     }
 
     fn execute(&self, sql: &CStr) -> Result<()> {
-        // SAFETY: the handle is open, and neither a callback nor a message is asked for.
+        // SAFETY: the handle is open, and the call uses neither a callback nor a message.
         let code = unsafe {
             (self.library.execute)(self.handle, sql.as_ptr(), null(), null_mut(), null_mut())
         };
@@ -182,19 +181,19 @@ impl Database<'_> {
 
 impl Drop for Database<'_> {
     fn drop(&mut self) {
-        // SAFETY: nothing uses it any more; its statements borrow it and are gone. Null is allowed.
+        // SAFETY: nothing uses the handle any more: its statements borrow it and are gone. Null is allowed.
         unsafe { (self.library.close)(self.handle) };
     }
 }
 
-/// A statement of one parameter.
+/// A statement with one parameter.
 struct Statement<'d> {
     database: &'d Database<'d>,
     handle: *mut c_void,
 }
 
 impl Statement<'_> {
-    /// Runs it with a key; whether there is a row.
+    /// Runs it with a key; returns whether there is a row.
     fn run(&mut self, key: &[u8]) -> Result<bool> {
         let library = self.database.library;
         // SAFETY: the statement is open. The key is not copied (no destructor is SQLITE_STATIC) and outlives all use:
@@ -220,7 +219,7 @@ impl Statement<'_> {
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
-        // SAFETY: nothing uses it any more, and its database is open.
+        // SAFETY: nothing uses the statement any more, and its database is open.
         unsafe { (self.database.library.finalize)(self.handle) };
     }
 }

@@ -1,5 +1,4 @@
-//! What the process of one contender does: it builds, it answers, or it only reads the questions, so that the memory of
-//! that can be taken off.
+//! The process of one contender. It builds, queries, or only reads the questions, to measure the memory that takes.
 
 use super::contender::Contender;
 use super::keys::{ABSENT, HELD, PRESENT};
@@ -20,7 +19,7 @@ pub(crate) enum What {
     Ask,
 }
 
-/// One step, as its own process.
+/// One step, in a separate process.
 pub(crate) fn run(dir: &Path, contender: Contender, what: What) -> StepResult {
     let done = Work::open(dir).and_then(|work| match what {
         What::Read => read_all(&work),
@@ -53,7 +52,7 @@ fn build_or_ask(work: &Work, contender: Contender, what: What) -> Result<Step> {
     }
 }
 
-/// Reads all keys, and does nothing with them.
+/// Reads all keys and ignores them.
 fn read_all(work: &Work) -> Result<Step> {
     for name in [HELD, PRESENT, ABSENT] {
         work.each(name, |keys| {
@@ -64,8 +63,8 @@ fn read_all(work: &Work) -> Result<Step> {
     Ok(Step::default())
 }
 
-/// The most memory that this process has had. Not `getrusage`: that remembers what the parent had before this program took
-/// its place.
+/// The peak memory of this process. `getrusage` won't do: it includes the parent's peak from before this program was
+/// executed.
 #[cfg(target_os = "linux")]
 fn memory() -> Option<Memory> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

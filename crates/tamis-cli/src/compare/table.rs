@@ -6,7 +6,7 @@ use super::report::{Asked, Comparison, Measured, Refusal, Row};
 use crate::human;
 use serde_json::{Value, json};
 
-/// Memory below this can't be told from what a process has anyway.
+/// Memory below this can't be distinguished from a process's usual memory.
 pub(crate) const VISIBLE: u64 = 500_000;
 
 pub(crate) fn text(comparison: &Comparison, advice: &Advice) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn text(comparison: &Comparison, advice: &Advice) -> String {
     text
 }
 
-/// What was read and what is done with it.
+/// What was read and how it is used.
 pub(crate) fn about(comparison: &Comparison) -> String {
     let keys = &comparison.keys;
     let about = if keys.is_sample { "about " } else { "" };
@@ -132,7 +132,7 @@ fn line(name: &str, measured: &Measured, comparison: &Comparison) -> String {
     )
 }
 
-/// The figures of a contender, as the table and the page have them.
+/// The figures of a contender, for the table and the page.
 pub(crate) fn figures(measured: &Measured, comparison: &Comparison) -> [String; 11] {
     let answers = &measured.answers;
     let speed = |asked: Option<Asked>| asked.map_or("-".into(), |asked| speed(asked.per_second));
@@ -151,7 +151,7 @@ pub(crate) fn figures(measured: &Measured, comparison: &Comparison) -> [String; 
     ]
 }
 
-/// What to take, in a line.
+/// The recommendation in one line.
 pub(crate) fn verdict(advice: &Advice) -> String {
     let Some(Pick { contender, why, .. }) = &advice.pick else {
         return "Nothing here can do all of that.".into();
@@ -174,7 +174,7 @@ fn memory(bytes: Option<u64>) -> String {
     }
 }
 
-/// `12.3 M`: this many a second.
+/// `12.3 M` per second.
 pub(crate) fn speed(per_second: f64) -> String {
     let (value, unit) = match per_second {
         v if v >= 999.5e3 => (v / 1e6, " M"),

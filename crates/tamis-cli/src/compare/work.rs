@@ -1,4 +1,4 @@
-//! The keys, and how a contender is given and asked for them. Reading keys is never part of a time.
+//! The keys, and passing them to contenders. Reading keys is never part of a measured time.
 
 use super::contender::Contender;
 use super::key_file::{self, KeyReader};
@@ -10,12 +10,12 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Asking goes on until it took this long: a hundred keys are asked many times.
+/// Querying repeats until it took this long: a hundred keys are queried many times.
 const LONG_ENOUGH: Duration = Duration::from_millis(50);
-/// Asking ends after this long, reading the questions included, also if not all were asked.
+/// Querying stops after this long, including reading, even if some keys are left.
 const LONG: Duration = Duration::from_secs(3);
 
-/// What all steps must know, in a file next to the keys.
+/// What all steps need to know, in a file next to the keys.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) rate: f64,
@@ -42,7 +42,7 @@ impl Settings {
     }
 }
 
-/// Unable to hold these keys or to have this rate, which is not a failure.
+/// The contender can't hold these keys or reach this rate. Not a failure.
 #[derive(Debug)]
 pub(crate) struct Unfit(pub(crate) String);
 
@@ -54,7 +54,7 @@ impl std::fmt::Display for Unfit {
 
 impl std::error::Error for Unfit {}
 
-/// The keys, and the folder.
+/// The keys and the folder.
 pub(crate) struct Work {
     pub(crate) settings: Settings,
     dir: PathBuf,
@@ -67,12 +67,12 @@ impl Work {
         Ok(Self { settings, dir })
     }
 
-    /// Where a contender that is a file has it.
+    /// The file of a contender that has one.
     pub(crate) fn file(&self, contender: Contender) -> PathBuf {
         self.dir.join(contender.name())
     }
 
-    /// Gives the keys of a file to `each`, in chunks.
+    /// Passes the keys of a file to `each`, in chunks.
     pub(crate) fn each(
         &self,
         name: &str,
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// Gives all keys that are to be held to `add`; returns the seconds that it took.
+    /// Passes all keys to hold to `add`; returns the seconds it took.
     pub(crate) fn add_held(&self, add: impl FnMut(&[&[u8]]) -> Result<()>) -> Result<f64> {
         self.add_from(HELD, add)
     }
@@ -110,7 +110,7 @@ impl Work {
         Ok(seconds)
     }
 
-    /// Asks one key after the other.
+    /// Queries one key at a time.
     pub(crate) fn ask_singly(
         &self,
         mut contains: impl FnMut(&[u8]) -> Result<bool>,
@@ -131,7 +131,7 @@ impl Work {
         })
     }
 
-    /// Asks many keys at once, too.
+    /// Queries many keys at once.
     pub(crate) fn ask_in_batches(
         &self,
         answers: &mut Answers,
@@ -150,7 +150,7 @@ impl Work {
         Ok(())
     }
 
-    /// Asks for all keys of a file, again and again if they are few, not for all if they take too long.
+    /// Queries all keys of a file: repeatedly if they are few, only some if they take too long.
     fn ask(
         &self,
         name: &str,
@@ -170,7 +170,7 @@ impl Work {
                     break;
                 }
                 if !is_first {
-                    // A look at the clock for every few keys would be most of the work, and its figures of the memory.
+                    // Reading the clock after every few keys would dominate the times and disturb the caches.
                     keys = keys.repeat(key_file::fit(&keys));
                 }
                 let start = Instant::now();
@@ -202,7 +202,7 @@ impl Work {
     }
 }
 
-/// What was built in a file.
+/// The step report of a built file.
 pub(crate) fn built(path: &Path, build_seconds: f64) -> Result<Step> {
     Ok(Step {
         size: std::fs::metadata(path)?.len(),
@@ -211,7 +211,7 @@ pub(crate) fn built(path: &Path, build_seconds: f64) -> Result<Step> {
     })
 }
 
-/// What a file answered.
+/// The step report of a queried file.
 pub(crate) fn answered(path: &Path, answers: Answers) -> Result<Step> {
     Ok(Step {
         size: std::fs::metadata(path)?.len(),

@@ -1,4 +1,4 @@
-//! The filters of a Parquet file's columns, row group by row group.
+//! The filters of a Parquet file's columns, by row group.
 
 use super::named;
 use crate::{human, output};

@@ -1,4 +1,4 @@
-//! `--format NAME[,PARAMETER=VALUE...]`: another system's filter, and what its bytes don't say of themselves.
+//! `--format NAME[,PARAMETER=VALUE...]`: another system's format, and parameters that its bytes don't record.
 
 use crate::human;
 use std::fmt::Display;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{BitmapHash, Format, Keys};
 
-/// What a user says of another system's filter.
+/// A format and its parameters, as the user gives them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FormatArg {
-    /// None if it is to be recognised.
+    /// `None` if it is to be recognised.
     pub(crate) format: Option<Format>,
     /// How its keys became bytes.
     pub(crate) keys: Option<Keys>,
@@ -18,23 +18,23 @@ pub(crate) struct FormatArg {
     /// The most bytes that a gzipped filter may unpack to.
     pub(crate) most_unpacked: Option<u64>,
     pub(crate) hash: Option<HashArg>,
-    /// How many bits a key has in a bitmap.
+    /// Bits per key in a bitmap.
     pub(crate) hashes: Option<u32>,
-    /// How many bits a bitmap was made for.
+    /// The number of bits that a bitmap was made for.
     pub(crate) bits: Option<u64>,
     pub(crate) is_low_first: bool,
 }
 
-/// A hash that a user names.
+/// A hash that the user names.
 #[derive(Clone, Debug)]
 pub(crate) enum HashArg {
-    /// Of a pybloomfilter file.
+    /// The hash of a pybloomfilter file.
     File(Hash),
     Bitmap(BitmapHash),
 }
 
 impl FormatArg {
-    /// Reads it; the error is for people.
+    /// Parses the argument; errors are for people.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut this = Self::default();
         let mut rest = text;
@@ -125,7 +125,7 @@ fn of<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<T, String> {
         .map_err(|error: T::Err| format!("{name}={value}: {error}"))
 }
 
-/// The parameters, each with its value, which may have commas in it. A name is the last one: it may have anything.
+/// The parameters, each with its value, which may contain commas. A name comes last and may contain anything.
 fn parameters(text: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for piece in text.split(',').filter(|piece| !piece.is_empty()) {

@@ -1,4 +1,4 @@
-//! New filters of other systems.
+//! Creates filters for other systems.
 
 use super::{Encoding, KeyBytes};
 use crate::stream::{Pass, Report, Run};
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use std::path::Path;
 use tamis_formats::{Create, Foreign, Format, Optimise};
 
-/// A new, empty filter of this format, as its own system makes it by default.
+/// A new, empty filter of this format, with its own system's defaults.
 pub(crate) fn create(format: Format, keys: u64, rate: f64, seed: u64) -> Result<Foreign<'static>> {
     let seeded = matches!(format, Format::Bip37 | Format::Npm | Format::Spark);
     if seed != 0 && !seeded {
@@ -67,10 +67,9 @@ pub(crate) fn summary(path: &Path, filter: &Foreign<'_>, keys: u64, bytes: usize
     )
 }
 
-/// Says so where the format's own rule makes a filter that will not keep the
-/// rate: sizes have limits, and hashes are rounded.
+/// Warns if the format's own sizing rule can't keep the rate: sizes have limits, and numbers of hashes are rounded.
 pub(crate) fn warn_if_wanting(filter: &Foreign<'_>, keys: u64, rate: f64) {
-    // These lay keys out in blocks; theirs is told when they are full.
+    // These store keys in blocks; their rate is only known once they are full.
     if matches!(filter.format(), Format::Parquet | Format::Poppy) {
         return;
     }
@@ -90,15 +89,15 @@ pub(crate) fn warn_if_wanting(filter: &Foreign<'_>, keys: u64, rate: f64) {
     }
 }
 
-/// All keys that a command reads, one behind the other.
+/// All keys that a command reads, concatenated.
 #[derive(Default)]
 struct Collected {
     bytes: Vec<u8>,
-    /// Where each ends.
+    /// The end of each key.
     ends: Vec<usize>,
 }
 
-/// The keys of the input, sorted, each once; they are held in memory.
+/// The keys of the input in memory, sorted and without duplicates.
 pub(crate) struct Distinct {
     collected: Collected,
     order: Vec<usize>,

@@ -1,5 +1,4 @@
-//! Filters of other systems, in their own files: opened, asked, added to and
-//! replaced like ours.
+//! Other systems' filters in their own files: opened, queried, added to and replaced like ours.
 
 mod columns;
 mod format_arg;
@@ -53,17 +52,17 @@ pub(crate) struct ForeignArgs {
     pub(crate) given: Option<FormatArg>,
 }
 
-/// A filter of another system, from a file.
+/// Another system's filter from a file.
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub(crate) filter: Foreign<'static>,
     pub(crate) path: PathBuf,
-    /// Its name, where the file has several.
+    /// Its name, if the file holds several.
     pub(crate) name: Option<String>,
 }
 
 impl ForeignArgs {
-    /// The format that is said.
+    /// The format that the user gave.
     pub(crate) fn format(&self) -> Option<Format> {
         self.given.as_ref()?.format
     }
@@ -83,15 +82,14 @@ impl ForeignArgs {
         self.given.as_ref()?.most_unpacked
     }
 
-    /// Opens a file of another system; none if it is one of ours, or nothing
-    /// that is known.
+    /// Opens another system's file; `None` if it is one of ours or unknown.
     pub(crate) fn open(&self, path: &Path) -> Result<Option<Opened>> {
         let bytes = self.bytes(path)?;
         let opened = bytes.map(|bytes| self.read(path, bytes, self.name()));
         Ok(opened.transpose()?.flatten())
     }
 
-    /// Opens every filter of a file, or the one that was named.
+    /// Opens every filter in a file, or the named one.
     pub(crate) fn open_all(&self, path: &Path) -> Result<Option<Vec<Opened>>> {
         let Some(bytes) = self.bytes(path)? else {
             return Ok(None);
@@ -109,7 +107,7 @@ impl ForeignArgs {
             .map(Some)
     }
 
-    /// What is said of keys would have no effect on a filter of ours.
+    /// Refuses options about keys that would have no effect on our own filters.
     pub(crate) fn refuse_for_ours(&self, filter: impl std::fmt::Display) -> Result<()> {
         let given = [
             ("--format keys=", self.keys().is_some()),
@@ -123,7 +121,7 @@ impl ForeignArgs {
         }
     }
 
-    /// For commands that take no filter of another system from Redis.
+    /// For commands that don't take other systems' filters from Redis.
     pub(crate) fn refuse_in_redis(&self) -> Result<()> {
         match self.format() {
             None => self.refuse_for_ours("in Redis"),
@@ -134,7 +132,7 @@ impl ForeignArgs {
         }
     }
 
-    /// A Parquet file of which no column was named: all its columns are meant.
+    /// A Parquet file without a named column: the command applies to all columns.
     fn parquet_file(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let is_meant =
             self.name().is_none() && matches!(self.format(), None | Some(Format::Parquet));
@@ -142,13 +140,13 @@ impl ForeignArgs {
         Ok(bytes.filter(|bytes| is_meant && bytes.starts_with(b"PAR1")))
     }
 
-    /// The whole file, if it may be of another system.
+    /// The whole file, if it may be another system's.
     fn bytes(&self, path: &Path) -> Result<Option<Bytes<'static>>> {
         let file = self.file(path)?;
         file.map(|file| map(path, &file)).transpose()
     }
 
-    /// The file, at its start, if it may be of another system.
+    /// The file, at its start, if it may be another system's.
     fn file(&self, path: &Path) -> Result<Option<File>> {
         if self.is_bitmap() {
             bail!("--format bitmap is for check and copy: such bits say nothing of themselves");
@@ -159,7 +157,7 @@ impl ForeignArgs {
                 path.display()
             );
         }
-        // Only regular files are opened: a pipe would wait.
+        // A pipe would block, so only regular files are opened.
         if self.format().is_none() && !path.is_file() {
             return Ok(None);
         }
@@ -183,7 +181,7 @@ impl ForeignArgs {
         self.refuse_for_ours(path.display()).map(|()| None)
     }
 
-    /// The hash of a file, if that is what was named.
+    /// The hash of a pybloomfilter file, if one was named.
     pub(crate) fn file_hash(&self) -> Option<Hash> {
         match self.given.as_ref()?.hash {
             Some(HashArg::File(hash)) => Some(hash),
@@ -209,12 +207,12 @@ impl ForeignArgs {
         opened_at(path, name, tamis_formats::open(bytes, self.hint(name)))
     }
 
-    /// How keys become the bytes that the filter has.
+    /// How keys become bytes for the filter.
     pub(crate) fn encoding(&self, filter: &Foreign<'_>) -> Result<Encoding> {
         Encoding::of(filter.format(), filter.keys(), self.keys())
     }
 
-    /// The same, of keys that a command reads.
+    /// The same for the keys that a command reads.
     pub(crate) fn encoding_of(&self, input: &Run, opened: &Opened) -> Result<Encoding> {
         let encoding = self.encoding(&opened.filter);
         let encoding = encoding.with_context(|| opened.path.display().to_string())?;
@@ -224,7 +222,7 @@ impl ForeignArgs {
 }
 
 impl Encoding {
-    /// What was `asked` for, or the only way that there is.
+    /// The encoding that was `asked` for, or the only one possible.
     pub(crate) fn of(
         format: Format,
         choices: &'static [Keys],
@@ -233,7 +231,7 @@ impl Encoding {
         let keys = format
             .encoding(choices, asked)
             .map_err(|error| match error {
-                // The type of a column is known.
+                // A column's type is known.
                 Error::KeysUnfit {
                     asked,
                     choices: [only],
@@ -245,8 +243,7 @@ impl Encoding {
     }
 }
 
-/// A filter and where it is from; none if it is of no known format, since our own
-/// opening says what it is not.
+/// A filter and its path; `None` if no known format matches, since opening it as ours reports a better error.
 fn opened_at(
     path: &Path,
     name: Option<&str>,
@@ -266,8 +263,7 @@ fn opened_at(
     }
 }
 
-/// Says that a file may hash in another way than is taken for it: then every
-/// answer may be wrong.
+/// Warns that a file may use another hash than assumed, which would make every answer unreliable.
 fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
     if let Some(doubt) = filter.facts().doubt() {
         output::warn(format_args!(
@@ -278,7 +274,7 @@ fn warn_of_hash(path: &Path, filter: &Foreign<'_>) {
     }
 }
 
-/// Opens a regular file to read it.
+/// Opens a regular file for reading.
 pub(crate) fn regular(path: &Path) -> Result<File> {
     if path.is_dir() {
         bail!("opening {}: expected a regular file", path.display());
@@ -317,8 +313,8 @@ fn keys_hint(format: Format) -> String {
     format!("say which with --format {format},keys=HOW: {example}")
 }
 
-/// Other systems' keys are what they are: what of a record is the key can be
-/// said, but not that two keys are one.
+/// Other systems fix how keys are made. Users may choose which part of a record is the key, but not treat different
+/// keys as equal.
 pub(crate) fn check_rule(input: &Run) -> Result<()> {
     let made = input.rule.made;
     if made.ignores_case() {
@@ -357,14 +353,14 @@ fn with_hint(error: &Error) -> anyhow::Error {
     anyhow!("{error}{}", hint.unwrap_or_default())
 }
 
-/// Names the file of an error, and the way out.
+/// Adds the file's name and a hint to an error.
 pub(crate) fn named(path: &Path) -> impl Fn(Error) -> anyhow::Error {
     let path = path.display().to_string();
     move |error| anyhow!("{path}: {}", with_hint(&error))
 }
 
 impl Opened {
-    /// Whether it can be added to, before any key is read.
+    /// Checks that keys can be added, before any is read.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.filter.check_writable().map_err(named(&self.path))?;
         if self.filter.is_packed() {
@@ -383,18 +379,18 @@ impl Opened {
         Ok(())
     }
 
-    /// Puts the filter in the place of its file, whole or not at all.
+    /// Replaces the filter's file atomically.
     pub(crate) fn save(&self) -> Result<()> {
         write(&self.path, &self.filter.to_bytes(), Existing::Replace)
     }
 }
 
-/// Writes a file that appears whole, on disk, or not at all.
+/// Writes a file atomically and durably.
 pub(crate) fn write(path: &Path, bytes: &[u8], existing: Existing) -> Result<()> {
     write_with(path, existing, |file| file.write_all(bytes))
 }
 
-/// The same, by a function.
+/// The same, with a function that writes.
 pub(crate) fn write_with(
     path: &Path,
     existing: Existing,
@@ -406,16 +402,16 @@ pub(crate) fn write_with(
     Ok(())
 }
 
-/// Encodes keys as another system does before it hashes them.
+/// Encodes keys as the other system does before hashing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding(pub(crate) Keys);
 
-/// The bytes of a key, or why there are none.
+/// The bytes of a key, or why it can't be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyBytes(Result<Box<[u8]>, String>);
 
 impl Token for KeyBytes {
-    /// Filters of other systems are not cut.
+    /// Other systems' filters aren't sharded.
     fn shard(&self, _: usize) -> usize {
         0
     }
@@ -439,8 +435,8 @@ impl Keyed for Encoding {
 }
 
 impl KeyBytes {
-    /// The bytes, or an error: to call the key absent could be a false "no",
-    /// because the filter may have it under another encoding.
+    /// The bytes, or an error. Reporting the key as absent could be a false "no", since the filter may hold it in
+    /// another encoding.
     pub(crate) fn get(&self) -> Result<&[u8]> {
         match &self.0 {
             Ok(bytes) => Ok(bytes),
@@ -453,14 +449,14 @@ impl KeyBytes {
     }
 }
 
-/// Asks for keys.
+/// Queries keys.
 pub(crate) fn ask(filter: &Foreign<'_>, keys: &[KeyBytes], found: &mut [bool]) -> Result<()> {
     let keys = keys.iter().map(KeyBytes::get).collect::<Result<Vec<_>>>()?;
     filter.contains_many(&keys, found);
     Ok(())
 }
 
-/// Adds keys and reports those that were new.
+/// Adds keys and marks those that were new.
 pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool]) -> Result<()> {
     for (key, new) in keys.iter().zip(new) {
         *new = filter.insert(key.get()?)?;
@@ -468,7 +464,7 @@ pub(crate) fn add(filter: &mut Foreign<'_>, keys: &[KeyBytes], new: &mut [bool])
     Ok(())
 }
 
-/// Removes keys and reports those that were there.
+/// Removes keys and marks those that were present.
 pub(crate) fn remove(filter: &mut Foreign<'_>, keys: &[KeyBytes], had: &mut [bool]) -> Result<()> {
     for (key, had) in keys.iter().zip(had) {
         *had = filter.remove(key.get()?)?;

@@ -1,4 +1,4 @@
-//! What `tamis info` says of filters of other systems.
+//! The output of `tamis info` for other systems' filters.
 
 use super::{ForeignArgs, Opened, columns};
 use crate::output;
@@ -7,7 +7,7 @@ use serde_json::json;
 use std::path::Path;
 use tamis_report::foreign::{Standing, overfull};
 
-/// Prints what is known of the filters of a file, if it is another system's.
+/// Prints facts about the filters in a file, if it is another system's.
 pub(crate) fn info(path: &Path, args: &ForeignArgs, as_json: bool) -> Result<bool> {
     if let Some(bytes) = args.parquet_file(path)? {
         columns::info(path, &bytes, as_json)?;

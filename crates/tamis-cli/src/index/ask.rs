@@ -1,4 +1,4 @@
-//! What the commands that ask an index have in common.
+//! Shared by the commands that query an index.
 
 use super::candidates::Candidates;
 use super::key_spec::parse_key_spec;
@@ -16,7 +16,7 @@ use tamis_records::patterns::{Patterns, Syntax};
 use tamis_records::progress::Progress;
 use tamis_records::records::Framing;
 
-/// Remarks on single files, before the rest is only counted.
+/// The most remarks about single files; further files are only counted.
 const REMARKS: usize = 5;
 
 #[derive(clap::Args)]
@@ -35,12 +35,12 @@ pub(crate) struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// Whether there may be any number of keys.
+    /// Whether keys come from a file, and so may be many.
     pub(crate) const fn is_from_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// What to look for: what was named, and the lines of the file.
+    /// The keys to look for: named ones and the lines of the file.
     pub(crate) fn keys(&self, named: &[OsString]) -> Result<Vec<Vec<u8>>> {
         let mut keys: Vec<_> = named
             .iter()
@@ -67,7 +67,7 @@ impl KeyArgs {
     }
 }
 
-/// What segments must have to hold a key: with words, the text of lines that cut none of them.
+/// What a segment must contain to hold a key. Text is searched for as whole words.
 pub(crate) fn need(index: &Index, spec: usize, key: &[u8]) -> Result<Need> {
     let spec = &index.specs[spec];
     if let Some(keys) = spec.text_keys() {
@@ -94,7 +94,7 @@ pub(crate) fn need(index: &Index, spec: usize, key: &[u8]) -> Result<Need> {
 }
 
 impl Index {
-    /// For each need, which of the surveyed files may meet it.
+    /// For each need, the surveyed files that may meet it.
     pub(crate) fn files_that_may(
         &self,
         spec: usize,
@@ -118,7 +118,7 @@ impl Index {
         (0..needs.len()).map(files).collect()
     }
 
-    /// Files that are gone, and may have met a need.
+    /// Deleted files that may have met a need.
     pub(crate) fn gone_that_may(
         &self,
         spec: usize,
@@ -132,8 +132,8 @@ impl Index {
             .collect()
     }
 
-    /// What is to be said of a candidate for keys of this spec: also whether its filters are damaged, for which they
-    /// have to be read, or unknown.
+    /// The state of a candidate for keys of this spec, including whether its filters are damaged, so that it has to be
+    /// read, or unknown.
     pub(crate) fn state(&self, file: &Surveyed, spec: Option<usize>) -> Freshness {
         let (Freshness::Fresh, Some(known)) = (&file.state, file.known) else {
             return file.state.clone();
@@ -159,7 +159,7 @@ impl Index {
     }
 }
 
-/// Says what is not as the index has it, of files that matter to the answer.
+/// Reports differences from the index, for files that matter to the answer.
 pub(crate) fn remark<'s>(
     index: &Index,
     spec: usize,
@@ -185,7 +185,7 @@ pub(crate) fn remark<'s>(
     remark_each(files.chain(gone), &rest);
 }
 
-/// Warns of some files, and of the rest together.
+/// Warns about some files, and counts the rest.
 pub(crate) fn remark_each<'p>(
     remarks: impl Iterator<Item = (&'p Path, impl std::fmt::Display)>,
     rest: &str,

@@ -1,4 +1,4 @@
-//! Which segments of an index may hold what is asked for.
+//! Which segments of an index may hold the keys.
 
 use super::Index;
 use super::table::{At, Known};
@@ -7,18 +7,18 @@ use tamis::Hash;
 use tamis::index::FileIndex;
 use tamis_records::needs::Need;
 
-/// For some needs, the segments that may meet them.
+/// For several needs, the segments that may meet them.
 pub(crate) struct Candidates {
-    /// For each part of the index; none where it can't be read, so that anything may be there.
+    /// For each part of the index; `None` if it can't be read, so that all its segments are candidates.
     parts: Vec<Option<Vec<Bits>>>,
     needs: usize,
 }
 
-/// A bit for each entry of a part.
+/// One bit for each entry of a part.
 type Bits = Vec<u64>;
 
 impl Candidates {
-    /// What the filters of one spec say.
+    /// The candidates according to one spec's filters.
     pub(crate) fn of(index: &Index, spec: usize, needs: &[Need]) -> Self {
         let mut keys = BTreeSet::new();
         needs.iter().for_each(|need| collect(need, &mut keys));
@@ -41,12 +41,12 @@ impl Candidates {
             .is_none_or(|word| word >> (at.entry % 64) & 1 == 1)
     }
 
-    /// Whether a segment may meet one of the needs.
+    /// Whether a segment may meet any need.
     pub(crate) fn may_any(&self, at: At) -> bool {
         (0..self.needs).any(|need| self.may(need, at))
     }
 
-    /// Whether a file's segments may meet one of the needs.
+    /// Whether a file's segments may meet any need.
     pub(crate) fn may_be_in(&self, known: &Known) -> bool {
         let mut segments = known.segments.iter();
         segments.any(|segment| self.may_any(segment.filters))

@@ -1,4 +1,4 @@
-//! Parquet files' own filters in place of an index: which files may hold a value, with nothing to build.
+//! Queries Parquet files' own filters instead of an index: which files may hold a value, without building anything.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,32 +12,32 @@ use tamis_records::key::parquet::{Failure, Table};
 use tamis_records::progress::Progress;
 use tamis_records::scan::{Opened, Way};
 
-/// Which of a file's row groups may hold what is asked for.
+/// The row groups of a file that may hold a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) groups: Vec<usize>,
-    /// How many row groups there are.
+    /// The number of row groups.
     pub(crate) of: usize,
 }
 
-/// What a file's filters say.
+/// The result of querying a file's filters.
 pub(crate) enum Asked {
-    /// It certainly has no such column: no table, or another one.
+    /// The file certainly has no such column: it isn't Parquet, or has other columns.
     NoColumn,
-    /// One answer for each key, and why some row groups may hold any key.
+    /// One answer per key, and why some row groups may hold any key.
     Answers(Vec<Answer>, Option<&'static str>),
-    /// It may hold anything, because it could not be read.
+    /// The file may hold anything, because it could not be read.
     Unread(String),
 }
 
-/// Asks a file's filters for keys, each of as many values as the spec has columns. A "no" of all row groups is the only
-/// one that counts: whatever can't be read or asked may hold the key.
+/// Queries a file's filters for keys, each with as many values as the spec has columns. Only a "no" from every row
+/// group excludes the file: anything unreadable may hold the key.
 pub(crate) fn ask(path: &Path, spec: &KeySpec, keys: &[Vec<Vec<u8>>]) -> Asked {
     let failed = |error: InputError| {
         if !error.is_no_column() {
             Asked::Unread(error.cause.to_string())
         } else if is_called_parquet(path) {
-            // What is called so is meant to be a table, and may have been one.
+            // Named like a Parquet file, so it may have been one.
             Asked::Unread("it does not begin as a Parquet file does".into())
         } else {
             Asked::NoColumn
@@ -52,7 +52,7 @@ pub(crate) fn ask(path: &Path, spec: &KeySpec, keys: &[Vec<Vec<u8>>]) -> Asked {
         Ok(Way::Text) => return Asked::NoColumn,
         Ok(Way::Parquet(names)) => names,
     };
-    // A damaged file must not end the run, and the decoder makes no promise.
+    // The decoder may panic on a damaged file, which must not end the run.
     match catch_unwind(AssertUnwindSafe(|| {
         ask_table(opened.into_file(), names, keys)
     })) {
@@ -68,7 +68,7 @@ fn is_called_parquet(path: &Path) -> bool {
     end.is_some_and(|end| ["parquet", "parq", "pq"].contains(&end))
 }
 
-/// For each key, and each of its values, what filters may have hashed.
+/// For each key and each of its values, the byte strings that a filter may have hashed.
 type Encoded = Vec<Vec<Option<Vec<Vec<u8>>>>>;
 
 fn ask_table(file: File, names: &[String], keys: &[Vec<Vec<u8>>]) -> Result<Asked, Failure> {

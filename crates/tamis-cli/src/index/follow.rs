@@ -1,4 +1,4 @@
-//! Lines that are appended while one looks: `tamis grep --watch`.
+//! `tamis grep --watch`: searches lines as they are appended.
 
 use super::hunt::{Hunt, Tally, TextIndex};
 use super::positions::{Position, Positions, end_of};
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 impl Hunt<'_> {
-    /// Where the text of every file ends now, with its last whole line.
+    /// The current end of each file's text, after its last whole line.
     pub(crate) fn positions(&self) -> Result<Positions> {
         let mut positions = Positions::default();
         for TextIndex { index, .. } in self.indexes {
@@ -30,7 +30,7 @@ impl Hunt<'_> {
         Ok(positions)
     }
 
-    /// Searches what is appended, and new files, until it is asked to stop.
+    /// Searches appended text and new files until stopped.
     pub(crate) fn follow(
         &self,
         mut positions: Positions,
@@ -68,7 +68,7 @@ impl Hunt<'_> {
     ) -> Result<()> {
         let known = positions.0.get(&file.identity()).copied();
         let from = known.unwrap_or(Position { offset: 0, line: 0 });
-        // One that is being packed is searched when it can be read to its end.
+        // A file still being compressed is searched once it can be read to its end.
         let Ok(end) = end_of(file, None, from, self.options.line_number) else {
             return Ok(());
         };
@@ -78,7 +78,7 @@ impl Hunt<'_> {
         if end.offset == from.offset {
             return Ok(());
         }
-        // It was cut, and begins anew.
+        // The file was truncated, so start over.
         let from = if end.offset < from.offset {
             Position { offset: 0, line: 0 }
         } else {

@@ -1,5 +1,5 @@
-//! Lines of text that match, looked for in the files of indexes: only where they may be, on all cores, and printed in
-//! the order of the files.
+//! Searches indexed files for matching lines: reads only where matches are possible, on all cores, and prints in the
+//! order of the files.
 
 use super::candidates::Candidates;
 use super::identity::{Identity, identity};
@@ -27,25 +27,24 @@ use tamis_records::needs::needs;
 use tamis_records::patterns::Patterns;
 use tamis_records::progress::Progress;
 
-/// How often files are listed again that were renamed while they were searched.
+/// How often to list files again if some were renamed during the search.
 const LISTINGS: usize = 20;
-/// Output that may wait for that of earlier files.
+/// The most output that may wait for earlier files.
 const MOST_WAITING: usize = 64 << 20;
-/// Output of a file is passed on in such pieces.
+/// The size of the pieces in which a file's output is passed on.
 const PIECE: usize = 1 << 20;
-/// Files of fewer bytes are searched for all patterns, even if they can have few of them only: compiling those would
-/// take longer.
+/// Smaller files are searched for all patterns, even if only some can match: compiling a subset would take longer.
 const LARGE: u64 = 256 << 10;
 
-/// An index that can be asked for text.
+/// An index that supports text search.
 pub(crate) struct TextIndex {
     pub(crate) index: Index,
-    /// The specs that narrow a search, by number.
+    /// The specs that narrow a search, with their numbers.
     specs: Vec<(usize, TextKeys)>,
 }
 
 impl TextIndex {
-    /// The index again, if it has other keys, or others are asked for.
+    /// Returns the index if its keys aren't text, or if other keys are asked for.
     pub(crate) fn new(index: Index, asked: Option<&KeySpec>) -> Result<Result<Self, Index>> {
         if let Some(asked) = asked {
             index.spec(Some(asked))?;
@@ -63,7 +62,7 @@ impl TextIndex {
     }
 }
 
-/// What is looked for, where, and how it is printed.
+/// A search: what to look for, where, and how to print it.
 pub(crate) struct Hunt<'a> {
     pub(crate) indexes: &'a [TextIndex],
     pub(crate) patterns: &'a Patterns,
@@ -72,20 +71,20 @@ pub(crate) struct Hunt<'a> {
     pub(crate) times: Times,
     pub(crate) time_format: Option<&'a TimeFormat>,
     pub(crate) threads: usize,
-    /// Whether a file is to be searched, by its name.
+    /// Whether to search a file, by its name.
     pub(crate) is_wanted: &'a (dyn Fn(&Path) -> bool + Sync),
     pub(crate) order: Order,
-    /// Whether files that are no text are named.
+    /// Whether files that aren't text are reported.
     pub(crate) is_strict: bool,
-    /// How far files are searched, if what is appended is searched later.
+    /// The current ends of files, if appended text is searched later.
     pub(crate) ends: Option<&'a Positions>,
     pub(crate) progress: &'a Arc<Progress>,
 }
 
-/// The order of files.
+/// The order in which files are printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    /// By their last modification, not by their names.
+    /// By modification time instead of by name.
     pub(crate) by_time: bool,
     pub(crate) reversed: bool,
 }
@@ -106,23 +105,23 @@ impl Order {
     }
 }
 
-/// A file that is to be searched.
+/// A file to search.
 struct Work<'a> {
     file: Surveyed,
     known: Option<&'a Known>,
-    /// None if it can't have a match, and that is what is asked for.
+    /// `None` if the file can't match and the search prints such files.
     plan: Option<Plan>,
-    /// The patterns that it may have, by number.
+    /// The numbers of the patterns that may match.
     patterns: Vec<usize>,
 }
 
-/// How the search of a file went.
+/// The outcome of searching a file.
 enum Searched {
-    /// The file that was there, which may be another than the one that was listed; its size, if the index did not know it.
+    /// The file that was opened, which may differ from the listed one; and its size, if the index didn't know it.
     Done(Identity, Found, Option<u64>),
-    /// It is not there any more, and what is there instead is searched by others.
+    /// The file was moved, and another search covers the one now in its place.
     Moved,
-    /// It could not be read, or not as text; what was found before counts.
+    /// The file could not be read, or not as text. What was found before counts.
     Failed(Option<Identity>, Found, Option<String>),
     /// The output can't be written.
     Unwritten(io::Error),
@@ -133,12 +132,12 @@ enum Searched {
 pub(crate) struct Tally {
     pub(crate) found: Found,
     pub(crate) statistics: Statistics,
-    /// Files that are done, whatever they are called now.
+    /// Files that are done, whatever their current names.
     handled: HashSet<Identity>,
-    /// Of those that the index did not know, the sizes when they were opened: one that has grown may be a copy, packed
-    /// or not, of a file that is deleted or cut by now.
+    /// Sizes of files unknown to the index, when they were opened. A file that has grown since may be a copy,
+    /// compressed or not, of a file that was then deleted or truncated.
     sizes: HashMap<Identity, u64>,
-    /// Whether anything was printed, so that the next file's lines are set off from it.
+    /// Whether anything was printed, so that the next file's lines need a separator.
     printed: bool,
 }
 
@@ -151,8 +150,8 @@ impl Tally {
 }
 
 impl<'a> Hunt<'a> {
-    /// Searches all files. Those that are renamed meanwhile are found again under their new names, and so are new
-    /// ones: what they hold may have been moved there from a file that was deleted or cut before it was read.
+    /// Searches all files. Files renamed meanwhile are found under their new names. So are new files: their content may
+    /// have been moved there from a file that was deleted or truncated before it was read.
     pub(crate) fn run(&self, tally: &mut Tally, out: &mut (dyn Write + Send)) -> Result<()> {
         for listing in 0..LISTINGS {
             let (work, folders) = self.plan(tally, listing == 0)?;
@@ -165,7 +164,7 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    /// The files that may have a match and are not done yet, in order. Those that can't have one are done.
+    /// The files that may match and aren't done yet, in order. Files that can't match count as done.
     fn plan(&self, tally: &mut Tally, is_first: bool) -> Result<(Vec<Work<'a>>, Vec<Folder>)> {
         let mut work = Vec::new();
         let mut folders = Vec::new();
@@ -184,7 +183,7 @@ impl<'a> Hunt<'a> {
             let chosen = Chosen {
                 candidates: &candidates,
                 patterns: self.patterns.texts.len(),
-                // The index has the times that are found without a format.
+                // The index holds the times that are recognised without a format.
                 times: if self.options.invert || self.time_format.is_some() {
                     Times::ALL
                 } else {
@@ -225,7 +224,7 @@ impl<'a> Hunt<'a> {
         Ok((work, folders))
     }
 
-    /// One for each spec that narrows the search.
+    /// The candidates for each spec that narrows the search.
     fn candidates(&self, index: &Index, specs: &[(usize, TextKeys)]) -> Vec<Candidates> {
         if self.options.invert {
             return Vec::new();
@@ -236,7 +235,7 @@ impl<'a> Hunt<'a> {
         specs.iter().map(ask).collect()
     }
 
-    /// Searches files, and reports whether some have moved.
+    /// Searches files, and returns whether some have moved.
     fn search(
         &self,
         work: &[Work],
@@ -308,7 +307,7 @@ impl<'a> Hunt<'a> {
                     tally.found += found;
                     tally.statistics.failed += 1;
                     match why {
-                        // Who writes it may have removed what it is made of, so it is not done.
+                        // Another process is writing the file and may have removed its source, so it isn't done yet.
                         Some(why) => say!("tamis: {}: {why}", work[number].file.shown.display()),
                         None => tally.handled.extend(identity),
                     }
@@ -340,7 +339,7 @@ impl<'a> Hunt<'a> {
             Ok(None) => return Searched::Moved,
             Err(error) => return Searched::Failed(None, Found::default(), Some(error.to_string())),
         };
-        // Of several names of a file, each is searched; one that has taken the place of another, once.
+        // A file with several names is searched under each. A file that replaced another is only searched once.
         let is_same = identity == work.file.identity();
         if !claims.take(identity) && !is_same {
             return Searched::Moved;
@@ -358,7 +357,7 @@ impl<'a> Hunt<'a> {
         let file = &planned.unwrap_or(work).file;
         let mut filter = self.filter(file, known.filter(|_| *plan != Plan::All));
         let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
-        // The file whose place it has taken may have had others.
+        // The file it replaced may have had other patterns.
         let work = planned.unwrap_or(work);
         let some = || {
             let texts = work
@@ -399,9 +398,9 @@ impl<'a> Hunt<'a> {
     fn outcome(&self, name: &Path, identity: Identity, found: Result<Found, Failure>) -> Searched {
         match found {
             Ok(found) => Searched::Done(identity, found, None),
-            // Reported when it was indexed, or will be.
+            // Already reported when indexed, or will be.
             Err(Failure::Reading { found, error }) if is_not_text(&error) && !self.is_strict => {
-                // Who unpacks all else expects to find what is in it.
+                // Users expect a search that decompresses files to see inside all of them.
                 if is_packed(&error) {
                     output::warn(format_args!(
                         "{}: {error}, which is not unpacked",
@@ -417,7 +416,7 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Searches stretches of a file and prints at once.
+    /// Searches stretches of a file and prints immediately.
     pub(crate) fn search_stretches(
         &self,
         file: &Surveyed,
@@ -445,7 +444,7 @@ impl<'a> Hunt<'a> {
         Ok(())
     }
 
-    /// Decides on lines by their times, if that is asked for.
+    /// A filter of lines by time, if asked for.
     fn filter(&self, file: &Surveyed, known: Option<&Known>) -> Option<TimeFilter> {
         if self.times == Times::ALL {
             return None;
@@ -470,15 +469,15 @@ impl<'a> Hunt<'a> {
     }
 }
 
-/// The files that are searched. Where they change their names all the time, what is opened is not what was listed
-/// under its name, but it is one of them, or a new one: so it is searched, and nobody else has to.
+/// Which files are already taken. If names keep changing, the opened file may not be the listed one. It is then another
+/// listed file or a new one, and is searched here and nowhere else.
 struct Claims<'w, 'a> {
     planned: HashMap<Identity, &'w Work<'a>>,
     taken: Mutex<HashSet<Identity>>,
 }
 
 impl Claims<'_, '_> {
-    /// Whether nobody has taken it before.
+    /// Whether the file wasn't taken before.
     fn take(&self, identity: Identity) -> bool {
         self.taken
             .lock()
@@ -492,7 +491,7 @@ impl Claims<'_, '_> {
     }
 }
 
-/// Opens what goes by the name of a file now.
+/// Opens whatever has the file's name now.
 fn open(file: &Surveyed) -> io::Result<Option<(File, Identity)>> {
     let opened = match File::open(&file.listed.place) {
         Err(error) if is_gone(&error) => return Ok(None),
@@ -502,11 +501,11 @@ fn open(file: &Surveyed) -> io::Result<Option<(File, Identity)>> {
     Ok(Some((opened, identity)))
 }
 
-/// Lines of a range of times. A line without a time has that of the last one before it.
+/// Selects lines in a range of times. A line without a time has the time of the line before it.
 struct TimeFilter {
     range: Times,
     times: LineTimes,
-    /// The time before an offset, where it is known.
+    /// The time before an offset, if known.
     before: BTreeMap<u64, Option<Moment>>,
 }
 
@@ -521,14 +520,14 @@ impl LineFilter for TimeFilter {
     }
 
     fn accept(&mut self, line: &[u8]) -> bool {
-        // A line that can't be told is not left out.
+        // Lines whose time is unknown are kept.
         self.times
             .of_next_line(line)
             .is_none_or(|time| self.range.contains(time))
     }
 }
 
-/// Has files print in order, though they are searched at once.
+/// Makes files print in order while they are searched concurrently.
 struct Turns<'t> {
     state: Mutex<State<'t>>,
     moved: Condvar,
@@ -538,13 +537,13 @@ struct Turns<'t> {
 struct State<'t> {
     /// The file whose turn it is.
     next: usize,
-    /// What later ones have to print, and how they went.
+    /// Output and outcomes of later files.
     finished: BTreeMap<usize, (Vec<u8>, Searched)>,
-    /// Bytes in all of that, and in what is still searched.
+    /// The size of that output, plus what running searches hold.
     waiting: usize,
     /// The last file that printed something.
     started: Option<usize>,
-    /// What stands between the lines of two files.
+    /// The separator between the lines of two files.
     between: &'static [u8],
     out: &'t mut (dyn Write + Send),
     outcomes: Vec<(usize, Searched)>,
@@ -570,7 +569,7 @@ impl<'t> Turns<'t> {
         self.state.lock().expect("no thread panics while it prints")
     }
 
-    /// A file is searched. All whose turn it is now are printed.
+    /// Finishes a file, and prints every file whose turn has come.
     fn finish(&self, number: usize, waiting: Vec<u8>, searched: Searched) {
         let mut state = self.lock();
         state.waiting += waiting.len();
@@ -591,7 +590,7 @@ impl<'t> Turns<'t> {
         self.moved.notify_all();
     }
 
-    /// Prints a piece of a file if it is its turn. If too much waits, it waits for that.
+    /// Prints a piece of a file if it is the file's turn. If too much output waits already, blocks until then.
     fn pass_on(&self, number: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let mut state = self.lock();
         while state.next != number {
@@ -609,7 +608,7 @@ impl<'t> Turns<'t> {
     }
 }
 
-/// Where a file prints to.
+/// The output of one file.
 struct Output<'o, 't> {
     turns: &'o Turns<'t>,
     number: usize,
@@ -630,14 +629,14 @@ impl Write for Output<'_, '_> {
     }
 }
 
-/// How much was searched and how much was skipped.
+/// How much was searched and skipped.
 #[derive(Default)]
 pub(crate) struct Statistics {
     pub(crate) files: usize,
     pub(crate) files_searched: usize,
     pub(crate) segments: usize,
     pub(crate) segments_searched: usize,
-    /// Files that were searched because the index does not know them as they are.
+    /// Files searched because the index doesn't know their current state.
     pub(crate) not_indexed: usize,
     /// Files that could not be read, or not as text.
     pub(crate) failed: usize,

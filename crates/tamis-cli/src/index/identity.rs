@@ -1,9 +1,9 @@
-//! Which file a file is. The number of an inode alone doesn't say: that of a deleted file goes to the next one made.
+//! The identity of a file. The inode number alone isn't enough: a deleted file's number is reused.
 
 use std::fs::{File, Metadata};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The device and the inode of a file, and when it was made, where the file system knows.
+/// The device and inode of a file, and its creation time if the file system knows it.
 pub(crate) type Identity = (u64, u64, Option<SystemTime>);
 
 #[cfg(unix)]
@@ -17,26 +17,26 @@ pub(crate) fn identity(metadata: &Metadata) -> Identity {
     (0, 0, metadata.created().ok())
 }
 
-/// A number that tells a file from earlier ones with its inode: when it was made, in nanoseconds, or a checksum of its
-/// handle. None where the file system has neither.
+/// A number that distinguishes a file from earlier ones with the same inode: its creation time in nanoseconds, or a
+/// checksum of its handle. `None` if the file system has neither.
 pub(crate) fn generation(file: &File) -> Option<u64> {
     born(file).or_else(|| handle(file))
 }
 
-/// Programs can't set this time. Some file systems report 1970 for files of which they don't know it.
+/// Programs can't set this time. Some file systems report 1970 if they don't know it.
 fn born(file: &File) -> Option<u64> {
     let born = file.metadata().ok()?.created().ok()?;
     let born = born.duration_since(UNIX_EPOCH).ok()?;
     u64::try_from(born.as_nanos()).ok().filter(|born| *born > 0)
 }
 
-/// By its handle, a file server finds a file again after a restart; so it includes the inode's generation.
+/// File servers use handles to find files after a restart, so a handle includes the inode's generation.
 #[cfg(target_os = "linux")]
 fn handle(file: &File) -> Option<u64> {
     use std::os::fd::AsRawFd;
-    // The most that the system gives.
+    // The kernel's maximum.
     const MOST: usize = 128;
-    /// As open_by_handle_at(2) describes it.
+    /// The layout from open_by_handle_at(2).
     #[repr(C)]
     struct Handle {
         bytes: libc::c_uint,
@@ -49,7 +49,7 @@ fn handle(file: &File) -> Option<u64> {
         handle: [0; MOST],
     };
     let mut mount: libc::c_int = 0;
-    // SAFETY: the file is open, the path is empty and ends, and there is room for both answers.
+    // SAFETY: the file is open, the path is an empty C string, and both outputs have room.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// ext4 gives the inode of a deleted file to the next one. Whichever file system this is, both ways tell them apart.
+    /// ext4 reuses the inode of a deleted file for the next one. On any file system, the generation tells them apart.
     #[test]
     fn a_file_is_told_from_the_one_that_had_its_inode() {
         let folder = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(first, was(&aside), "whatever its name");
         drop(aside);
         std::fs::remove_file(folder.path().join("aside")).unwrap();
-        // Until the clock of the file system has ticked.
+        // Repeats until the file system's clock has ticked.
         let second = loop {
             let file = make();
             if file.metadata().unwrap().modified().unwrap() != modified {

@@ -1,8 +1,8 @@
-//! What a key is, as an argument.
+//! Key specs as arguments.
 
 use tamis_records::key::KeySpec;
 
-/// With the way out for those whose build has no Parquet.
+/// Adds a hint for builds without Parquet.
 pub(crate) fn parse_key_spec(text: &str) -> Result<KeySpec, String> {
     text.parse().map_err(|why: String| {
         let is_parquet = text.starts_with("parquet:") || text.contains(":parquet:");

@@ -1,5 +1,5 @@
-//! Indexes as the commands see them: files under some roots, what has become of them since, and which of their
-//! segments may hold what is asked for.
+//! Indexes as the commands use them: files below some roots, how they have changed since, and which of their segments
+//! may hold the keys.
 
 pub(crate) mod ask;
 pub(crate) mod candidates;
@@ -35,17 +35,17 @@ use table::{Roots, Table};
 use tamis::index::FileIndex;
 use tamis_records::key::KeySpec;
 
-/// An index file that is open for questions.
+/// An open index file.
 pub(crate) struct Index {
     pub(crate) path: PathBuf,
     pub(crate) table: Table,
     pub(crate) parts: Parts,
     pub(crate) specs: Vec<KeySpec>,
-    /// Where its roots are now.
+    /// The current places of its roots.
     pub(crate) places: Vec<PathBuf>,
-    /// Where the folder is now that they were named in.
+    /// The current place of the folder that the roots were named in.
     folder: PathBuf,
-    /// How they are printed: as they were named if that leads to them from here.
+    /// The roots as printed: as they were named, if those names are valid from here.
     shown: Vec<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn bytes_path(bytes: &[u8]) -> PathBuf {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// Whether an error means that there is no such file (any more).
+/// Whether an error means that the file doesn't exist (any more).
 pub(crate) fn is_gone(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -84,7 +84,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     )
 }
 
-/// A folder that has another name now: `--moved OLD=NEW`.
+/// A renamed folder: `--moved OLD=NEW`.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     old: PathBuf,
@@ -107,15 +107,15 @@ impl FromStr for Moved {
     }
 }
 
-/// What an index file turned out to be.
+/// An opened index file.
 pub(crate) enum Opened {
     Index(Box<Index>),
-    /// One that an earlier version made: without files, which have to be indexed again.
+    /// An index of an earlier version: its list of files is dropped, so they have to be indexed again.
     Earlier(Box<Index>),
 }
 
 impl Index {
-    /// Opens an index to ask it.
+    /// Opens an index for queries.
     pub(crate) fn open(path: &Path, moved: &[Moved]) -> Result<Self> {
         match Self::open_any(path, moved)? {
             Opened::Index(index) => Ok(*index),
@@ -127,7 +127,7 @@ impl Index {
         }
     }
 
-    /// Opens an index, of whichever edition.
+    /// Opens an index of any edition.
     pub(crate) fn open_any(path: &Path, moved: &[Moved]) -> Result<Opened> {
         if !path.exists() {
             bail!(
@@ -142,7 +142,7 @@ impl Index {
                 path.display()
             );
         }
-        // An update that ends meanwhile may remove parts of what it has replaced.
+        // A concurrent update may remove the parts that it replaced.
         let mut opened = Self::open_once(path, moved)?;
         for _ in 0..5 {
             match &opened {
@@ -224,7 +224,7 @@ impl Index {
         table
     }
 
-    /// A file's name as it is printed.
+    /// A file's name for printing.
     pub(crate) fn shown(&self, root: usize, inside: &Path) -> PathBuf {
         let root = &self.shown[root];
         if inside.as_os_str().is_empty() {
@@ -234,7 +234,7 @@ impl Index {
         }
     }
 
-    /// The spec that a query asks, and its number.
+    /// The spec that a query uses, and its number.
     pub(crate) fn spec(&self, asked: Option<&KeySpec>) -> Result<(usize, &KeySpec)> {
         let names = || {
             let names: Vec<_> = self.specs.iter().map(ToString::to_string).collect();
@@ -260,8 +260,8 @@ impl Index {
         }
     }
 
-    /// Why a folder that is empty now should not be, if it had files when it was indexed: more likely a disk is not
-    /// mounted than that all of it was removed, and then every answer would be wrong.
+    /// Why an empty folder that had files when indexed is suspicious: more likely a disk isn't mounted than everything
+    /// was deleted, and then every answer would be wrong.
     pub(crate) fn emptied(&self, root: usize) -> Option<io::Error> {
         let files = self.table.files.iter();
         match files.filter(|known| known.root == root).count() {
@@ -274,8 +274,8 @@ impl Index {
     }
 }
 
-/// Where a root is now that was at `place` when the index was in the folder `home`. An index that has moved together
-/// with its files finds them as it did; where nothing is there, it is as it was.
+/// The current place of a root that was at `place` when the index was in the folder `home`. If the index and its files
+/// moved together, the new place is tried first; if nothing is there, the old place is used.
 fn now_at(place: &Path, home: &Path, index: &Path, moved: &[Moved]) -> PathBuf {
     for Moved { old, new } in moved {
         if let Ok(inside) = place.strip_prefix(old) {
@@ -296,12 +296,12 @@ fn now_at(place: &Path, home: &Path, index: &Path, moved: &[Moved]) -> PathBuf {
         .unwrap_or_else(|| place.to_owned())
 }
 
-/// The folder that an index is in.
+/// The folder of an index.
 pub(crate) fn home_of(index: &Path) -> Option<PathBuf> {
     fs::canonicalize(index).ok()?.parent().map(Path::to_owned)
 }
 
-/// The way from a folder to a path, both absolute.
+/// The relative path from a folder to a path, both absolute.
 fn relative(path: &Path, folder: &Path) -> Option<PathBuf> {
     let (path, folder) = (clean(path), clean(folder));
     let shared = path

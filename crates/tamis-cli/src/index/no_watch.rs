@@ -1,10 +1,10 @@
-//! In place of `watch.rs`, in a build that can't wait for files to change.
+//! Replaces `watch.rs` in builds that can't watch files.
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// There is none.
+/// Never constructed.
 pub(crate) enum Watcher {}
 
 impl Watcher {

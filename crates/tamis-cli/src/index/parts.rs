@@ -1,9 +1,9 @@
-//! The files that the filters of an index are in: the index itself and, when it is large, parts next to it.
+//! The files that hold an index's filters: the index itself and, if it is large, parts next to it.
 //!
-//! The index holds the table of files and the youngest filters. When these are many, they move to a part, which is
-//! never changed again, so that an update writes what is new and no more than `YOUNG` beside it. Small parts, and those
-//! of which little is still needed, are merged into one. A part's number is never used again, so that an index that was
-//! brought back from a copy can't take another part for its own.
+//! The index holds the table of files and the newest filters. When these take too much room, they move to a part, which
+//! never changes again. So an update only writes new filters and at most `YOUNG` bytes more. Small parts, and parts of
+//! which little is still needed, are merged. Part numbers are never reused, so an index restored from a copy can't
+//! mistake another part for its own.
 
 use super::table::{At, Table};
 use crate::location::named;
@@ -15,26 +15,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tamis::index::{Entry, EntryFilters, EntryKeys, FileIndex, IndexBuilder, IndexOptions};
 use tamis::internals::file::FileLock;
 
-/// Filters that the index holds itself, at most, in bytes.
+/// The most bytes of filters that the index itself holds.
 const YOUNG: u64 = 16 << 20;
-/// Filters are written when so many wait, in bytes.
+/// Filters are written once this many bytes wait.
 pub(crate) const WAITING: u64 = 16 << 20;
-/// Smaller parts are merged when there are several ...
+/// Smaller parts are merged if there are several ...
 const SMALL: u64 = 64 << 20;
 const SEVERAL: usize = 4;
-/// ... into one of this size at most.
+/// ... into one of at most this size.
 const LARGE: u64 = 256 << 20;
 
-/// The part number of filters that are not written yet; the entry is their place among those.
+/// The part number of unwritten filters; the entry is their place among these.
 pub(crate) const NOT_WRITTEN: usize = usize::MAX;
 
-/// The reason of an entry whose filters were found damaged.
+/// The reason recorded for an entry whose filters were damaged.
 pub(crate) const DAMAGED: &str = "its filters were damaged";
 
 /// All files of an index, open.
 pub(crate) struct Parts {
     pub(crate) index: FileIndex,
-    /// One for each of the table's; none where it is missing or damaged.
+    /// One for each part in the table; `None` if missing or damaged.
     others: Vec<Option<FileIndex>>,
 }
 
@@ -48,17 +48,17 @@ impl Parts {
         }
     }
 
-    /// Each with its number in segments; none where it is missing.
+    /// All files in order of part number; `None` if missing.
     pub(crate) fn all(&self) -> impl Iterator<Item = Option<&FileIndex>> {
         std::iter::once(Some(&self.index)).chain(self.others.iter().map(Option::as_ref))
     }
 
-    /// How many cannot be read.
+    /// How many parts can't be read.
     pub(crate) fn missing(&self) -> usize {
         self.others.iter().filter(|part| part.is_none()).count()
     }
 
-    /// Keys of all segments, added up, and bytes.
+    /// The keys of all segments added up, and the bytes.
     pub(crate) fn size(&self) -> (u64, u64) {
         let infos = self.all().flatten().map(FileIndex::info);
         infos.fold((0, 0), |(keys, bytes), info| {
@@ -66,7 +66,7 @@ impl Parts {
         })
     }
 
-    /// The filters of a segment, if they are there.
+    /// The filters of a segment, if available.
     pub(crate) fn entry(&self, at: At) -> Option<Entry<'_>> {
         let part = match at.part {
             0 => &self.index,
@@ -76,14 +76,14 @@ impl Parts {
     }
 }
 
-/// The name of a part.
+/// The path of a part.
 pub(crate) fn part_path(index: &Path, number: u64) -> PathBuf {
     let mut name = index.as_os_str().to_owned();
     name.push(format!(".{number:016x}"));
     name.into()
 }
 
-/// The number of a part of this index, if a file has the name of one.
+/// The number of a part of this index, if the file's name is one.
 pub(crate) fn part_number(index: &Path, file: &Path) -> Option<u64> {
     let (index, file) = (index.file_name()?, file.file_name()?);
     let rest = file
@@ -100,13 +100,13 @@ fn new_number() -> u64 {
     now.map_or(0, |now| now.as_nanos() as u64)
 }
 
-/// Writes an index, as often as it takes, and holds its lock meanwhile.
+/// Writes an index any number of times, holding its lock.
 pub(crate) struct Writer {
-    /// Of the file itself, not of a link to it.
+    /// The file itself, not a link to it.
     path: PathBuf,
     options: IndexOptions,
     lock: FileLock,
-    /// What was written last.
+    /// As last written.
     pub(crate) parts: Parts,
 }
 
@@ -126,7 +126,7 @@ impl Writer {
         })
     }
 
-    /// Bytes that the filters of some keys take, about.
+    /// The approximate size of filters for this many keys.
     fn bytes(&self, keys: u64) -> u64 {
         (keys as f64 * (1.02 * -self.options.rate().log2()) / 8.0) as u64
     }
@@ -142,7 +142,7 @@ impl Writer {
         self.bytes(entry.map_or(0, |entry| specs.map(|spec| entry.keys(spec)).sum()))
     }
 
-    /// Writes the table, and filters that it refers to as not written. Then it refers to where they are.
+    /// Writes the table and its unwritten filters, and updates the table's references to them.
     pub(crate) fn commit(&mut self, table: &mut Table, waiting: &[EntryFilters]) -> Result<()> {
         let young: HashSet<&At> = segments(table).filter(|at| at.part == 0).collect();
         let young: u64 = young.into_iter().map(|at| self.bytes_at(*at)).sum();
@@ -169,7 +169,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Merges parts where that makes them fewer or smaller. Gives how many became one.
+    /// Merges parts if that makes them fewer or smaller. Returns how many were merged into one.
     pub(crate) fn merge(&mut self, table: &mut Table) -> Result<usize> {
         let mut live = vec![0; table.parts.len() + 1];
         segments(table).for_each(|at| live[at.part] += self.bytes_at(*at));
@@ -212,7 +212,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds filters to a part, and has the table refer to it. Files that are one under several names share them.
+    /// Adds filters to a part and updates the table's references. Entries for several names of one file share filters.
     fn move_filters(
         &self,
         table: &mut Table,
@@ -241,7 +241,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets parts that no segment needs.
+    /// Drops parts that no segment needs.
     fn drop_unused(&self, table: &mut Table) {
         let used: HashSet<usize> = segments(table).map(|at| at.part).collect();
         let mut kept = vec![0; table.parts.len() + 1];
@@ -258,14 +258,14 @@ impl Writer {
         table.parts = parts;
     }
 
-    /// Removes the files of parts that are not needed any more, or were left by a run that was killed.
+    /// Deletes the files of parts that are no longer needed, or that a killed run left.
     fn sweep(&self, table: &Table) {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let files = fs::read_dir(folder).into_iter().flatten().flatten();
         for file in files {
             let number = part_number(&self.path, Path::new(&file.file_name()));
             if number.is_some_and(|number| !table.parts.contains(&number)) {
-                // If it stays, the next run tries again.
+                // If this fails, the next run tries again.
                 let _ = fs::remove_file(file.path());
             }
         }

@@ -1,4 +1,4 @@
-//! How far files have been searched.
+//! How far each file has been searched.
 
 use super::identity::Identity;
 use super::survey::{Freshness, Surveyed};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use tamis_records::input::{TextReader, text_from};
 
-/// How far the text of each file has been searched, by what it is, not by its name.
+/// How far the text of each file has been searched, by identity rather than by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Positions(pub(super) HashMap<Identity, Position>);
 
@@ -28,7 +28,7 @@ impl Positions {
     }
 }
 
-/// Where the last whole line of a file ends. Nothing for what is no text.
+/// Where the last whole line of a file ends. `None` if it isn't text.
 pub(super) fn end_of(
     file: &Surveyed,
     known: Option<&Known>,
@@ -42,7 +42,7 @@ pub(super) fn end_of(
     }
     let kind = reader.kind();
     let (mut position, mut text): (Position, Box<dyn Read>) = match known {
-        // What is known need not be read.
+        // Indexed text need not be read again.
         Some(known)
             if kind.is_plain() && matches!(file.state, Freshness::Fresh | Freshness::Grown) =>
         {
@@ -78,7 +78,7 @@ pub(super) fn end_of(
         }
     }
     if !kind.is_plain() {
-        // Nobody appends to it, so its last line is whole.
+        // A compressed file isn't appended to, so its last line is complete.
         position.offset += pending;
     }
     Ok(Some(position))

@@ -1,29 +1,30 @@
-//! Whether a file can change without its times telling.
+//! Whether a file could change without its times changing.
 //!
-//! A system sets a file's times when a write begins, and when a page of a mapping is written to for the first time. What
-//! follows, until the write ends or the page has gone to the disk, shows in no time: a reader may see half of it, and a
-//! stamp taken then would prove what it must not. In file systems that live in memory, pages never go to a disk.
+//! Systems update a file's times when a write begins, and when a page of a mapping is first written to. Anything after
+//! that, until the write ends or the page is flushed to disk, leaves the times unchanged. A reader may see a
+//! half-finished write, and a stamp taken then would wrongly prove that the file didn't change. In-memory file systems
+//! never flush pages.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
 use std::path::Path;
 use std::time::Duration;
 
-/// A write that began so long ago has ended.
+/// A write that began this long ago has ended.
 #[cfg(target_os = "linux")]
 const LONGEST_WRITE: Duration = Duration::from_secs(60);
 
-/// Who has a file open for writing or mapped to write to it.
+/// Who has a file open, or mapped, for writing.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writers {
     Nobody,
     Somebody,
-    /// The system does not tell: the file is another user's, or it knows no leases.
+    /// Unknown: the file is another user's, or the file system has no leases.
     Untold,
 }
 
-/// Whether whatever happens to the file from now on will show in its times. It last changed `age` ago.
+/// Whether every change from now on will show in the file's times. It last changed `age` ago.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_quiet(file: &File, age: Duration) -> bool {
     match writers(file) {
@@ -32,19 +33,19 @@ pub(crate) fn is_quiet(file: &File, age: Duration) -> bool {
     }
 }
 
-/// Other systems don't tell who writes.
+/// Other systems don't report writers.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_quiet(file: &File, _: Duration) -> bool {
     file.sync_data().is_ok()
 }
 
-/// The file systems that files lie in, each looked at once.
+/// The file systems of files, each checked once.
 #[derive(Default)]
 pub(crate) struct FileSystems(HashMap<u64, bool>);
 
 impl FileSystems {
-    /// Whether somebody may be changing a file without its times telling, though it was quiet when it was indexed: where
-    /// files live in memory, a page of a mapping that was read before it is written to leaves no trace.
+    /// Whether a file may be changing without its times changing, though it was quiet when indexed. On in-memory file
+    /// systems, writing to a mapped page that was read before leaves no trace.
     #[cfg(target_os = "linux")]
     pub(crate) fn hide_writes(&mut self, place: &Path, metadata: &Metadata) -> bool {
         let device = std::os::unix::fs::MetadataExt::dev(metadata);
@@ -61,17 +62,17 @@ impl FileSystems {
     }
 }
 
-/// The system gives a lease for reading if nobody has the file open for writing, which a mapping counts as. It is given
-/// back at once; who opens the file in between waits for no longer than that.
+/// The system grants a read lease only if nobody has the file open or mapped for writing. We return it at once; a
+/// process that opens the file meanwhile waits no longer than that.
 #[cfg(target_os = "linux")]
 fn writers(file: &File) -> Writers {
     use std::os::fd::AsRawFd;
     static IGNORED: std::sync::Once = std::sync::Once::new();
     IGNORED.call_once(|| {
-        // SAFETY: no handler is installed; the signal that asks for the lease back would end the process.
+        // SAFETY: installs no handler. Without this, the signal that recalls the lease would end the process.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
     });
-    // SAFETY: the file is open, and a lease takes a number.
+    // SAFETY: the file is open, and the lease is a number.
     let set =
         |lease: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) };
     if set(libc::F_RDLCK) == 0 {
@@ -84,7 +85,7 @@ fn writers(file: &File) -> Writers {
     }
 }
 
-/// Has every page that was written through a mapping go to the disk, so that the next write to it sets the times again.
+/// Flushes every page written through a mapping, so that the next write to it sets the times again.
 #[cfg(target_os = "linux")]
 fn protect_pages(file: &File) -> bool {
     use std::os::fd::AsRawFd;
@@ -94,7 +95,7 @@ fn protect_pages(file: &File) -> bool {
     match system(file) {
         // SAFETY: the file is open; no length means to its end.
         Some(EXT4 | XFS | BTRFS) => unsafe {
-            // It takes no flush of the disk, as the other does for every file.
+            // Unlike `sync_data`, this doesn't flush the disk's cache for every file.
             libc::sync_file_range(file.as_raw_fd(), 0, 0, ALL) == 0
         },
         Some(system) if !MEMORY.contains(&system) => file.sync_data().is_ok(),
@@ -102,7 +103,7 @@ fn protect_pages(file: &File) -> bool {
     }
 }
 
-// As statfs(2) numbers them.
+// The numbers from statfs(2).
 #[cfg(target_os = "linux")]
 const EXT4: u32 = 0xEF53;
 #[cfg(target_os = "linux")]
@@ -113,12 +114,12 @@ const BTRFS: u32 = 0x9123_683E;
 #[cfg(target_os = "linux")]
 const MEMORY: [u32; 3] = [0x0102_1994, 0x8584_58F6, 0x9584_58F6];
 
-/// What file system a file is in.
+/// The file system of a file.
 #[cfg(target_os = "linux")]
 fn system(file: &File) -> Option<u32> {
     use std::os::fd::AsRawFd;
     let mut told = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the file is open, and there is room for the answer.
+    // SAFETY: the file is open, and the answer has room.
     let failed = unsafe { libc::fstatfs(file.as_raw_fd(), told.as_mut_ptr()) };
     // SAFETY: the system has filled it in.
     (failed == 0).then(|| unsafe { told.assume_init() }.f_type as u32)
@@ -129,8 +130,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
 
-    /// A mapped file is quiet once its pages are on the disk: from then on every change shows. In memory there is no
-    /// such moment.
+    /// A mapped file is quiet once its pages are on disk: after that every change shows. In memory that never happens.
     #[test]
     fn what_is_on_the_disk_shows_when_it_changes() {
         let named = [std::env::temp_dir(), "/dev/shm".into()];
@@ -148,10 +148,10 @@ mod tests {
                 (metadata.ctime(), metadata.ctime_nsec())
             };
             let opened = File::options().read(true).write(true).open(&path).unwrap();
-            // SAFETY: nobody cuts the file.
+            // SAFETY: nobody truncates the file.
             let mut map = unsafe { memmap2::MmapMut::map_mut(&opened).unwrap() };
             drop(opened);
-            // The system may write the page to the disk meanwhile, and would then tell.
+            // The system may flush the page meanwhile, and then the change would show.
             let before = (0..20).find_map(|_| {
                 map[0] = b'1';
                 let before = changed();

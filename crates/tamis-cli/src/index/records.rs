@@ -1,4 +1,4 @@
-//! Records that have a value, looked for in the files of indexes.
+//! Searches the files of indexes for records with given values.
 
 use super::ask::{self, need};
 use super::survey::Survey;
@@ -17,7 +17,7 @@ use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
 use tamis_records::search::{Match, search as search_file};
 
-/// How records are printed.
+/// How to print records.
 pub(crate) struct Form {
     pub(crate) no_filename: bool,
     pub(crate) line_number: bool,
@@ -25,12 +25,12 @@ pub(crate) struct Form {
     pub(crate) count: bool,
     pub(crate) quiet: bool,
     pub(crate) json: bool,
-    /// Whether a file that can't be read is an error.
+    /// Whether an unreadable file is an error.
     pub(crate) strict: bool,
     pub(crate) threads: usize,
 }
 
-/// Prints the records of all indexes that have one of the keys.
+/// Prints the records of all indexes that have any of the keys.
 pub(crate) fn search(
     indexes: &[Index],
     asked: Option<&KeySpec>,
@@ -58,13 +58,13 @@ pub(crate) fn search(
             }
         }
         wanted.retain(|file, _| is_wanted(&survey.files[*file].shown));
-        // The others are searched as they are, so nothing need be said.
+        // Other files are searched in their current state, so they need no remark.
         let gone = index.gone_that_may(number, &survey, &needs);
         ask::remark(index, number, &survey, std::iter::empty(), &gone);
         failed |= !survey.unlisted.is_empty();
 
         let wanted: Vec<_> = wanted.into_iter().collect();
-        // Where files are fewer than threads, several search the same file.
+        // With fewer files than threads, several threads share a file.
         let threads_of_a_file = form.threads / wanted.len().clamp(1, form.threads);
         let progress = Arc::<Progress>::default();
         let mut written: io::Result<()> = Ok(());

@@ -1,4 +1,4 @@
-//! Which stretches of a file are searched, and their text.
+//! Which stretches of a file to search, and their text.
 
 use super::candidates::Candidates;
 use super::survey::{Freshness, Surveyed};
@@ -13,7 +13,7 @@ use tamis_records::grep::Stretch;
 use tamis_records::input::{TextReader, text_from};
 use tamis_records::progress::Progress;
 
-/// A range of times, each end with the moments that are in it.
+/// A range of times; both ends are inclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times {
     pub(crate) since: Option<Moment>,
@@ -36,35 +36,35 @@ impl Times {
     }
 }
 
-/// What the segments of files are chosen by.
+/// The criteria for choosing segments.
 pub(crate) struct Chosen<'a> {
-    /// One for each spec that was asked; a segment must be a candidate of all.
+    /// One per queried spec; a segment must be a candidate of all.
     pub(crate) candidates: &'a [Candidates],
-    /// The patterns, by number: each has a need of its own.
+    /// The number of patterns; each has a need.
     pub(crate) patterns: usize,
     pub(crate) times: Times,
-    /// Lines before and after a match that are printed with it.
+    /// Lines of context to print before and after a match.
     pub(crate) context: (usize, usize),
 }
 
-/// What is searched of a file.
+/// What to search of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
-    /// It is not in the index, or not as it is now.
+    /// Everything: the file isn't in the index, or has changed.
     All,
-    /// Stretches of the text that is known, by number of their segments, and whether what was appended is.
+    /// Stretches of known text, by segment number, and whether to search appended text.
     Segments { runs: Vec<Range<usize>>, tail: bool },
 }
 
 impl Plan {
-    /// Nothing if the file can't have a match. Also the patterns that it may have.
+    /// `None` if the file can't match. Also returns the patterns that may match.
     pub(crate) fn of(
         file: &Surveyed,
         known: Option<&Known>,
         chosen: &Chosen,
     ) -> Option<(Self, Vec<usize>)> {
         let all = || (0..chosen.patterns).collect();
-        // One without text may be no text.
+        // A file without text may be binary.
         let is_text = |known: &&Known| known.text_bytes() > 0 || file.listed.metadata.len() == 0;
         let known = known.filter(|_| !file.state.is_unknown());
         let Some(known) = known.filter(is_text) else {
@@ -79,7 +79,7 @@ impl Plan {
         };
         let in_time = |segment: usize| match known.segments[segment].times {
             _ if chosen.times == Times::ALL => true,
-            // Without a time, it may be of any.
+            // Without a time, it may have any.
             None => true,
             Some((first, last)) => chosen.times.overlaps(first, last),
         };
@@ -101,7 +101,7 @@ impl Plan {
         }
         let tail = file.state == Freshness::Grown;
         if tail {
-            // What was appended may have any of them.
+            // Appended text may match any pattern.
             patterns = all();
         }
         widen(known, &mut wanted, tail, chosen.context);
@@ -113,7 +113,7 @@ impl Plan {
     }
 }
 
-/// Adds the segments that have the lines around those of the wanted ones, and before what was appended.
+/// Adds the segments that hold context lines of the wanted ones or of appended text.
 fn widen(known: &Known, wanted: &mut [bool], tail: bool, (before, after): (usize, usize)) {
     let segments = &known.segments;
     let found: Vec<usize> = (0..wanted.len())
@@ -142,7 +142,7 @@ fn widen(known: &Known, wanted: &mut [bool], tail: bool, (before, after): (usize
     }
 }
 
-/// Neighbours become one run, and so do those that can't be entered one by one.
+/// Joins neighbours, and segments between which reading can't start anew.
 fn runs(known: &Known, wanted: &[bool]) -> Vec<Range<usize>> {
     let mut starts = vec![0];
     for segment in &known.segments {
@@ -162,23 +162,23 @@ fn runs(known: &Known, wanted: &[bool]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Whether text need not be read that lies between two offsets.
+/// Whether the text between two offsets can be skipped.
 fn can_skip(known: &Known, from: u64, to: u64) -> bool {
     let mut entrances = known.entrances.iter();
     known.kind.is_plain() || entrances.any(|entrance| (from + 1..=to).contains(&entrance.text))
 }
 
-/// The text of a file's stretches, opened when their turn comes.
+/// The text of a file's stretches, opened one at a time.
 pub(crate) struct Stretches<'a> {
     file: File,
     known: Option<&'a Known>,
-    /// Text offset, length, and lines before it.
+    /// Text offset, length, and number of lines before it.
     ranges: std::vec::IntoIter<(u64, Option<u64>, u64)>,
     progress: &'a Arc<Progress>,
 }
 
 impl<'a> Stretches<'a> {
-    /// To `end`, if that is given: what is behind was written since.
+    /// Reads up to `end`, if given: later text was written since.
     pub(crate) fn new(
         file: File,
         known: Option<&'a Known>,
@@ -201,7 +201,7 @@ impl<'a> Stretches<'a> {
         }
     }
 
-    /// One stretch of a file that the index does not know, with the lines before it.
+    /// One stretch of a file that isn't in the index; `line` is the number of lines before it.
     pub(crate) fn between(
         file: File,
         range: Range<u64>,
@@ -242,7 +242,7 @@ fn ranges(known: &Known, runs: &[Range<usize>], tail: bool) -> Vec<(u64, Option<
             (bytes + segment.bytes, lines + segment.lines)
         })
     };
-    // What follows the last whole line goes on now.
+    // The unfinished last line may have been continued.
     let whole = known.whole.saturating_sub(known.kind.offset_in_file(0));
     let mut ranges: Vec<_> = runs
         .iter()
@@ -275,7 +275,7 @@ impl<'a> Iterator for Stretches<'a> {
     }
 }
 
-/// A file's bytes are not its text.
+/// The error for files that aren't text.
 #[derive(Debug)]
 struct NotText(FileKind);
 
@@ -287,12 +287,12 @@ impl std::fmt::Display for NotText {
 
 impl std::error::Error for NotText {}
 
-/// Whether nothing is wrong with a file but that it is not text.
+/// Whether the only problem is that the file isn't text.
 pub(crate) fn is_not_text(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|cause| cause.is::<NotText>())
 }
 
-/// Whether that is because it is packed in a way that is not unpacked.
+/// Whether that is due to an unsupported compression.
 pub(crate) fn is_packed(error: &io::Error) -> bool {
     let cause = error.get_ref();
     let cause = cause.and_then(|cause| cause.downcast_ref::<NotText>());

@@ -1,10 +1,10 @@
-//! What has become of the files of an index since they were indexed.
+//! How the files of an index have changed since they were indexed.
 //!
 //! | a file with | is |
 //! | --- | --- |
 //! | the size, times and inode that it had | fresh |
 //! | another name or more names, but the same identity, size, time of modification and ends | fresh |
-//! | the same identity, more bytes, and unchanged ends of those it had | grown: what it had is known, the rest is searched |
+//! | the same identity, more bytes, and the known ones' ends unchanged | grown: only the appended text is searched |
 //! | anything else | stale: all of it is searched |
 
 use super::Index;
@@ -21,59 +21,59 @@ use tamis::index::Stamp;
 #[cfg(unix)]
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of each end of a file that are compared.
+/// Bytes compared at each end of a file.
 #[cfg(unix)]
 const END: u64 = 4096;
 
-/// Every file that an index knows of or should.
+/// Every file that an index knows or should know.
 pub(crate) struct Survey {
     /// Sorted by path.
     pub(crate) files: Vec<Surveyed>,
-    /// Files of the table that are not there any more, by number.
+    /// Numbers of table entries whose files no longer exist.
     pub(crate) gone: Vec<usize>,
     /// Roots that are missing or have become empty, and folders that could not be listed.
     pub(crate) unlisted: Vec<(PathBuf, io::Error)>,
-    /// Whether a root itself is among them.
+    /// Whether one of these is a root.
     pub(crate) root_missing: bool,
     /// The folders that were listed.
     pub(crate) folders: Vec<Folder>,
 }
 
-/// A file that is there now.
+/// A file that exists now.
 pub(crate) struct Surveyed {
-    /// What the table has of it, by number.
+    /// Its number in the table.
     pub(crate) known: Option<usize>,
     pub(crate) listed: Listed,
-    /// As it is printed: as it was named if the command runs where the index was made.
+    /// The path as printed: as named, if the command runs where the index was made.
     pub(crate) shown: PathBuf,
     pub(crate) state: Freshness,
-    /// How it came by its name.
+    /// How it got its name.
     pub(crate) name: Name,
     /// Whether the table has it under this name and with this stamp.
     pub(crate) is_in_table: bool,
 }
 
-/// How a file that is known came by the name that it has now.
+/// How a known file got its current name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// It had it before, or is not known.
+    /// It had this name before, or isn't known.
     Old,
-    /// The name that it had is gone.
+    /// Its old name is gone.
     Renamed,
-    /// It still has its old name, too.
+    /// It also still has its old name.
     Linked,
 }
 
-/// What has become of a file since it was indexed.
+/// How a file has changed since it was indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Fresh,
-    /// More was appended to it.
+    /// Text was appended.
     Grown,
-    /// It may have changed, and why.
+    /// May have changed, with the reason.
     Stale(&'static str),
     New,
-    /// Could not be read, and why.
+    /// Could not be read, with the reason.
     Unread(String),
     /// Its filters in the index are damaged.
     Damaged,
@@ -91,7 +91,7 @@ impl Freshness {
         }
     }
 
-    /// What is to be said of a candidate in this state.
+    /// The remark about a candidate in this state.
     pub(crate) fn remark(&self) -> Option<String> {
         match self {
             Self::Fresh => None,
@@ -107,20 +107,20 @@ impl Freshness {
         }
     }
 
-    /// Whether the index tells nothing of the file.
+    /// Whether the index knows nothing usable about the file.
     pub(crate) const fn is_unknown(&self) -> bool {
         matches!(self, Self::Stale(_) | Self::New | Self::Unread(_))
     }
 }
 
 impl Surveyed {
-    /// The file that was found.
+    /// The identity of the file found.
     pub(crate) fn identity(&self) -> Identity {
         identity(&self.listed.metadata)
     }
 }
 
-/// How many names a file has.
+/// The number of names of a file.
 #[cfg(unix)]
 pub(crate) fn links(metadata: &Metadata) -> u64 {
     std::os::unix::fs::MetadataExt::nlink(metadata)
@@ -159,7 +159,7 @@ impl Survey {
                 .or_default()
                 .push(number);
         }
-        // Who still goes by the name that the table has.
+        // Which files still have the name in the table.
         let mut keeps_name = vec![false; files.len()];
         for listed in &found.files {
             if let Some(&number) = by_path.get(&(listed.root, listed.inside.as_path())) {
@@ -176,7 +176,7 @@ impl Survey {
                 .get(&(listed.root, listed.inside.as_path()))
                 .copied();
             let same_inode = by_inode.get(&stamp.inode()).into_iter().flatten().copied();
-            // Under its own name first: of two names of one file, each has its own entry.
+            // The entry with its own name first: a file with two names has an entry for each.
             let others = same_inode.filter(|number| Some(*number) != same_path);
             let name_of = |number: usize| {
                 if Some(number) == same_path {
@@ -195,12 +195,12 @@ impl Survey {
                     best = Some((number, state));
                     break;
                 }
-                // What lay under this name explains best why it has to be read.
+                // The entry with this name explains best why it has to be read.
                 if name == Name::Old {
                     best = Some((number, state));
                 }
             }
-            // Another of its names may explain why it looks otherwise.
+            // If the file keeps its own name, its own entry isn't gone, even if another name's entry matched.
             let own = same_path.filter(|number| keeps_name[*number]);
             there.extend(best.iter().map(|(number, _)| *number).chain(own));
             let (known, state) = best.map_or((None, Freshness::New), |(number, state)| {
@@ -230,19 +230,19 @@ impl Survey {
     }
 }
 
-/// What has become of a known file that is found here now.
+/// How a known file, found here now, has changed.
 fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) -> Freshness {
     let now = Stamp::of(&listed.metadata);
     let place = &listed.place;
     let unchanged = known.stamp.is_like(&now);
-    // Both set the time of change, which otherwise reveals a write. What becomes of a symbolic link does not.
+    // Renaming and linking set the change time, which otherwise reveals a write. Renaming a symbolic link doesn't.
     let moved = (name == Name::Renamed && !known.is_link || known.links != links(&listed.metadata))
         && known.stamp.size() == now.size()
         && known.stamp.modified() == now.modified();
-    // Without a whole line, what it is can't be told yet: many a packed file was empty at first.
+    // Without a whole line, its kind isn't certain yet: a compressed file may have been empty at first.
     let grown = known.kind.is_plain() && known.whole > 0 && known.stamp.size() < now.size();
     if let Some(why) = &known.unread {
-        // One that failed is tried again, whatever it looks like.
+        // A file that failed is retried, however it looks.
         let holds = unchanged || name == Name::Old && known.stamp.is_racy();
         return if holds {
             Freshness::Unread(why.clone())
@@ -260,7 +260,7 @@ fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) 
         return Freshness::Fresh;
     }
     if (moved || grown)
-        // What a long file still has is read as if it was appended, though nothing was.
+        // The unread rest of a long file counts as appended, though the file didn't change.
         && (known.stamp.changed() == now.changed() || was_modified_since_made(&listed.metadata))
         && File::open(place).is_ok_and(|file| is_still(known, &file))
     {
@@ -273,8 +273,8 @@ fn judge(known: &Known, listed: &Listed, name: Name, systems: &mut FileSystems) 
     Freshness::Stale("changed since it was indexed")
 }
 
-/// Whether a file's time of modification may be that of a write. One before the file was made was set by a program, as
-/// in trees that have one time, and would be set again after a write.
+/// Whether a file's modification time may come from a write. A time before the file's creation was set by a program, as
+/// when unpacking archives with one fixed time, and could be set again after a write.
 fn was_modified_since_made(metadata: &Metadata) -> bool {
     match (metadata.created(), metadata.modified()) {
         (Ok(made), Ok(modified)) => made <= modified,
@@ -282,8 +282,8 @@ fn was_modified_since_made(metadata: &Metadata) -> bool {
     }
 }
 
-/// Whether an open file is the one that is known, and the bytes that it had begin and end as they did. Of a file system
-/// that doesn't tell a file from an earlier one with its inode, no file is.
+/// Whether an open file is the known one, and its known bytes begin and end as before. Always false on file systems
+/// that can't tell a file from an earlier one with the same inode.
 pub(crate) fn is_still(known: &Known, file: &File) -> bool {
     let same = |metadata: Metadata| {
         known.stamp.inode() == Stamp::of(&metadata).inode()
@@ -294,7 +294,7 @@ pub(crate) fn is_still(known: &Known, file: &File) -> bool {
         && ends(file, known.stamp.size()).is_ok_and(|ends| ends == known.ends)
 }
 
-/// A checksum of the first bytes of a file and of the last ones before `size`, whether a line ends there or not.
+/// A checksum of the first bytes of a file and of the last ones before `size`, which may be in the middle of a line.
 #[cfg(unix)]
 pub(crate) fn ends(file: &File, size: u64) -> io::Result<u64> {
     use std::os::unix::fs::FileExt;

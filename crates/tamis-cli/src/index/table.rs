@@ -1,6 +1,7 @@
-//! The table of files that an index keeps beside its filters, and its bytes: in the id of an entry without keys.
+//! The table of files that an index keeps with its filters, stored in the id of an entry without keys.
 //!
-//! Numbers are varints (seven bits a byte, lowest first), times zigzag varints, texts and paths behind their length:
+//! Numbers are varints (seven bits per byte, lowest first); times are zigzag varints; texts and paths follow their
+//! length:
 //!
 //! ```text
 //! NUL "3" | home | folder | roots | included | excluded | flags | parts | files
@@ -8,101 +9,101 @@
 //! segment: bytes | lines | sum (8 bytes) | part | entry | times | last time
 //! ```
 //!
-//! An index of the first edition has its roots there, as absolute paths behind a NUL each. The second began as this one
-//! does, up to its files.
+//! In the first edition the id holds the roots, each an absolute path after a NUL. The second edition has the same
+//! fields up to its files.
 
 use super::{bytes_path, path_bytes};
 use std::path::PathBuf;
 use tamis::index::Stamp;
 use tamis_records::input::{Entrance, TextKind};
 
-/// What the id of the table's entry begins with. The first edition's began with a NUL and a slash.
+/// How the id of the table's entry begins. In the first edition it began with a NUL and a slash.
 const BEGINNING: &[u8] = b"\x003";
 const SECOND_EDITION: &[u8] = b"\x002";
 
-/// What an index knows, but for the filters.
+/// Everything in an index except the filters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The folder that the index was in, to find its files again after both have moved.
+    /// The folder of the index, used to find its files again after both have moved.
     pub(crate) home: PathBuf,
     pub(crate) roots: Roots,
     pub(crate) choice: Choice,
-    /// The numbers of the files that filters are in, besides the index itself.
+    /// The numbers of the part files, besides the index itself.
     pub(crate) parts: Vec<u64>,
     /// Sorted by root and path.
     pub(crate) files: Vec<Known>,
 }
 
-/// What was named on the command line.
+/// The paths from the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Roots {
-    /// Where the command ran, which relative paths start from.
+    /// The working directory, which relative paths start from.
     pub(crate) folder: PathBuf,
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// Which files of the folders are indexed.
+/// Which files below the folders are indexed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     /// Globs; none means all files.
     pub(crate) include: Vec<String>,
     pub(crate) exclude: Vec<String>,
-    /// Whether hidden files and those that `.gitignore` names are left out.
+    /// Whether to leave out hidden files and those in `.gitignore`.
     pub(crate) gitignore: bool,
 }
 
-/// A file as it was when it was indexed.
+/// The state of a file when it was indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Known {
-    /// The root that it was found under.
+    /// The number of its root.
     pub(crate) root: usize,
     /// Its path inside the root; empty if it is the root.
     pub(crate) inside: PathBuf,
-    /// Whether that was a symbolic link to it.
+    /// Whether the path was a symbolic link to it.
     pub(crate) is_link: bool,
     pub(crate) stamp: Stamp,
-    /// How many names it had.
+    /// The number of names it had.
     pub(crate) links: u64,
-    /// Tells it from earlier files with its inode, where the file system can.
+    /// Distinguishes it from earlier files with the same inode, if the file system can.
     pub(crate) generation: Option<u64>,
-    /// Whether it was seen to grow at its end and nowhere else.
+    /// Whether it was seen to change only by growing at its end.
     pub(crate) grows: bool,
-    /// How its text is made of its bytes.
+    /// How its bytes become text.
     pub(crate) kind: TextKind,
-    /// Where its last whole line ends, in bytes of the file; of a packed file, its size.
+    /// The offset after its last whole line; for a compressed file, its size.
     pub(crate) whole: u64,
-    /// A checksum of its first bytes, and of the last ones of the stamp's size.
+    /// A checksum of its first bytes, and of the last ones before the stamp's size.
     pub(crate) ends: u64,
-    /// Why it could not be read, or not all of it.
+    /// Why it could not be read completely.
     pub(crate) unread: Option<String>,
-    /// Where its packed text can be entered.
+    /// Where reading its compressed text can start.
     pub(crate) entrances: Vec<Entrance>,
-    /// They follow each other in its text.
+    /// In text order, without gaps.
     pub(crate) segments: Vec<Segment>,
 }
 
-/// A part of a file's text that has filters of its own.
+/// A stretch of a file's text with separate filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Of text, unpacked.
+    /// Length of the uncompressed text.
     pub(crate) bytes: u64,
     /// Line ends in it.
     pub(crate) lines: u64,
     /// XXH3 of the text.
     pub(crate) sum: u64,
-    /// The first and the last time in its lines, in microseconds since 1970.
+    /// The first and last time in its lines, in microseconds since 1970.
     pub(crate) times: Option<(i64, i64)>,
-    /// The time of a line behind it that has none of its own.
+    /// The time of a following line that has no time.
     pub(crate) last_time: Option<i64>,
     pub(crate) filters: At,
 }
 
-/// Where filters are.
+/// A reference to filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct At {
-    /// Which of the table's parts; 0 is the index itself, 1 its first part.
+    /// The part's position in the table, from 1; 0 is the index itself.
     pub(crate) part: usize,
-    /// The entry in it.
+    /// The entry in the part.
     pub(crate) entry: usize,
 }
 
@@ -124,7 +125,7 @@ const GROWS: u64 = 2;
 const LINK: u64 = 4;
 
 impl Table {
-    /// The id of the entry that holds it.
+    /// The id of the entry that holds the table.
     pub(crate) fn to_id(&self) -> Vec<u8> {
         let mut out = Writer(BEGINNING.to_vec());
         out.path(&self.home);
@@ -138,7 +139,7 @@ impl Table {
         out.0
     }
 
-    /// The table in an entry's id; `None` if there is none, or it is not as it was written.
+    /// The table in an entry's id; `None` if there is none or it is damaged.
     pub(crate) fn from_id(id: &[u8]) -> Option<Self> {
         let mut bytes = Reader(id.strip_prefix(BEGINNING)?);
         let mut table = bytes.origin()?;
@@ -153,7 +154,7 @@ impl Table {
     }
 }
 
-/// What an index of an earlier edition is of: a table without files, because what it knows of them may be wrong.
+/// The table of an earlier edition's index, without files: its facts about them may be wrong.
 pub(crate) fn earlier(id: &[u8]) -> Option<Table> {
     if let Some(second) = id.strip_prefix(SECOND_EDITION) {
         return Reader(second).origin();
@@ -207,7 +208,7 @@ impl Writer {
         self.time(file.stamp.changed());
         self.number(file.stamp.inode());
         self.number(file.links);
-        // No file was made then.
+        // 0 means unknown: no file was created then.
         self.number(file.generation.unwrap_or(0));
         let flag = |on, flag| if on { flag } else { 0 };
         self.number(
@@ -226,7 +227,7 @@ impl Writer {
             out.0.extend_from_slice(&segment.sum.to_le_bytes());
             out.number(segment.filters.part as u64);
             out.number(segment.filters.entry as u64);
-            // The last time is written as what has passed since the first.
+            // The last time is stored relative to the first.
             match segment.times {
                 None => out.number(0),
                 Some((first, last)) => {
@@ -287,11 +288,11 @@ impl<'a> Reader<'a> {
 
     fn list<T>(&mut self, each: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.number()?;
-        // Every item takes a byte at least, so that a wrong count ends soon and reserves nothing.
+        // Every item takes at least one byte, so a wrong count fails soon and reserves nothing.
         (0..count).map(|_| each(self)).collect()
     }
 
-    /// What a table says before its parts and files.
+    /// The part of a table before its parts and files.
     fn origin(&mut self) -> Option<Table> {
         Some(Table {
             home: self.path()?,
@@ -427,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Whatever the bytes, there is an answer, and soon.
+    /// Any bytes get an answer, and quickly.
     #[test]
     fn what_is_cut_or_changed_is_refused_or_read() {
         let id = table().to_id();
@@ -438,7 +439,7 @@ mod tests {
             for bit in 0..8 {
                 let mut changed = id.clone();
                 changed[at] ^= 1 << bit;
-                // A checksum of the index covers it; here only no panic counts.
+                // A checksum covers the index; here we only check for panics.
                 let _ = Table::from_id(&changed);
             }
         }

@@ -1,4 +1,4 @@
-//! What `tamis info` and `tamis verify` say of an index.
+//! The output of `tamis info` and `tamis verify` for an index.
 
 use super::parts::DAMAGED;
 use super::survey::{Freshness, Survey, Surveyed};
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use tamis_records::grep::json_text;
 
-/// The states of files that call for an update, or would if they could.
+/// The states of files that an update would fix, or at least retry.
 const STATES: [(&str, &str); 6] = [
     ("grown", "have grown since they were indexed"),
     ("stale", "changed since they were indexed"),
@@ -21,7 +21,7 @@ const STATES: [(&str, &str); 6] = [
     ("gone", "gone since they were indexed"),
 ];
 
-/// An index, and what has become of its files.
+/// An index and the state of its files.
 struct Facts<'a> {
     index: &'a Index,
     states: Vec<(&'a Surveyed, Freshness)>,
@@ -157,7 +157,7 @@ impl Facts<'_> {
     }
 }
 
-/// How large an index is, all parts together.
+/// The total size of an index, over all its parts.
 struct Size {
     keys: Vec<u64>,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Brings an index up to date: reads what is new, keeps what is known, and writes both.
+//! Updates an index: reads new text, keeps known results, and writes both.
 
 use super::identity::generation;
 use super::parts::{DAMAGED, NOT_WRITTEN, WAITING, Writer};
@@ -25,23 +25,23 @@ use tamis_records::ordered::for_each_in_order;
 use tamis_records::progress::Progress;
 use tamis_records::scan::{self, Buffers, Remarks, Scanned, Task, Text};
 
-/// Text of a file that is read before what it holds is written: filters wait in memory until then.
+/// Text read from one file before its filters are written; they wait in memory until then.
 const AT_ONCE: u64 = 1 << 30;
 
-/// What is to be done, and how.
+/// What to do, and how.
 pub(crate) struct Job<'a> {
     pub(crate) specs: &'a [KeySpec],
     pub(crate) options: &'a IndexOptions,
     pub(crate) threads: usize,
-    /// Compare everything with its checksums, also what looks unchanged.
+    /// Compares everything with its checksums, even files that look unchanged.
     pub(crate) verify: bool,
     pub(crate) progress: &'a Arc<Progress>,
     pub(crate) with_bar: bool,
-    /// For the threads to use in turn.
+    /// Shared by the threads.
     pub(crate) buffers: Pool,
 }
 
-/// Buffers that are not in use.
+/// Unused buffers.
 #[derive(Default)]
 pub(crate) struct Pool(Mutex<Vec<Buffers>>);
 
@@ -58,37 +58,37 @@ impl Pool {
     }
 }
 
-/// What became of the files.
+/// What happened to the files.
 #[derive(Default)]
 pub(crate) struct Report {
     /// Read from the beginning.
     pub(crate) read: usize,
-    /// Read from where they ended before.
+    /// Read from their previous end.
     pub(crate) grown: usize,
-    /// Known under another name.
+    /// Known under another name that is gone.
     pub(crate) renamed: usize,
     /// Known under another name that they still have.
     pub(crate) linked: usize,
-    /// Read, and found to be what they were.
+    /// Read, and found unchanged.
     pub(crate) compared: usize,
     pub(crate) gone: usize,
-    /// Filters that were damaged, and are made again.
+    /// Damaged filters that are rebuilt.
     pub(crate) damaged: usize,
     /// Could not be read.
     pub(crate) unread: usize,
-    /// Files that were being written, and one of them.
+    /// The number of files that were being written, and an example.
     pub(crate) busy: (usize, Option<PathBuf>),
-    /// One for each spec.
+    /// One per spec.
     pub(crate) remarks: Vec<Total>,
-    /// Of text, or of files where it was not unpacked.
+    /// Bytes of text, or of the file if it was not unpacked.
     pub(crate) bytes_read: u64,
-    /// Whether it was asked to stop before all was read.
+    /// Whether it was stopped before everything was read.
     pub(crate) is_stopped: bool,
-    /// Whether some files have more text than is read at once, so that they have to be visited again.
+    /// Whether some files have more text than is read at once, so that another update must follow.
     pub(crate) has_more: bool,
 }
 
-/// Remarks of all files on one spec.
+/// The remarks on one spec, over all files.
 #[derive(Default)]
 pub(crate) struct Total {
     pub(crate) without_key: u64,
@@ -96,7 +96,7 @@ pub(crate) struct Total {
     pub(crate) unknown: Told,
 }
 
-/// How many files there is something to say of, and of one of them what.
+/// The number of files with a remark, and one example.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) files: usize,
@@ -110,36 +110,36 @@ impl Told {
     }
 }
 
-/// What is done about a file.
+/// What to do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// What is known of it holds.
+    /// The known results hold.
     Keep(usize),
-    /// What was appended is read.
+    /// Read the appended text.
     Continue(usize),
-    /// It is compared with what is known, and read again if it differs.
+    /// Compare with the known checksums, and read again if they differ.
     Compare(usize),
     Read,
-    /// It is another name of the file with this number.
+    /// Another name of the file with this number.
     Link(usize),
 }
 
-/// What a file turned out to hold.
+/// The result for a file.
 struct Outcome {
-    /// All but its segments.
+    /// Everything but its segments.
     known: Known,
-    /// How many segments of what was known before are kept.
+    /// How many known segments are kept.
     kept: usize,
-    /// Those behind them; their filters are those here.
+    /// The new segments after these, with their filters.
     segments: Vec<Segment>,
     filters: Vec<EntryFilters>,
     remarks: Vec<Remarks>,
     how: How,
-    /// Whether it has more text, which the next visit reads.
+    /// Whether the file has more text, for the next update.
     is_part: bool,
 }
 
-/// How that was found out.
+/// How the result was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     Kept,
@@ -155,8 +155,8 @@ enum Done {
     Stopped,
 }
 
-/// Reads and writes what it takes to have the index as the survey found its files. `reuses` if what is known was made
-/// with the same options; `is_current` if nothing has to be written unless a file has changed.
+/// Reads and writes what is needed to match the survey. `reuses` if known results were made with the same options;
+/// `is_current` if nothing needs writing unless a file has changed.
 pub(crate) fn update(
     table: &mut Table,
     survey: &Survey,
@@ -210,13 +210,13 @@ pub(crate) fn update(
     drop(bar);
     written?;
     report.is_stopped = job.progress.stop.load(Relaxed) && pending.done.len() < steps.len();
-    // Of a run that was stopped, what is done counts, and the next goes on from there.
+    // A stopped run keeps its results, and the next run continues from there.
     pending.commit()?;
     pending.writer.merge(pending.table)?;
     Ok(report)
 }
 
-/// What is done about each file, and how many damaged filters are made again.
+/// The step for each file, and the number of damaged filters to rebuild.
 fn steps(
     old: &[Known],
     survey: &Survey,
@@ -283,7 +283,7 @@ fn claims(steps: &[Step], known: usize) -> Vec<usize> {
     claims
 }
 
-/// Finds out what a file holds.
+/// Processes a file.
 fn look(file: &Surveyed, step: Step, old: &[Known], job: &Job) -> Done {
     let listed = &file.listed;
     let looked = match step {
@@ -303,13 +303,13 @@ fn look(file: &Surveyed, step: Step, old: &[Known], job: &Job) -> Done {
     }
 }
 
-/// What is known holds, maybe under another name.
+/// Keeps the known results, maybe under another name.
 fn keep(listed: &Listed, known: &Known) -> Outcome {
     let now = Stamp::of(&listed.metadata);
     let stamp = if known.stamp.is_like(&now) {
         known.stamp
     } else {
-        // Whoever writes in the tick of the renaming leaves no other trace.
+        // A write in the same clock tick as the renaming leaves no other trace.
         now.after_reading(&now, SystemTime::now())
     };
     Outcome {
@@ -331,7 +331,7 @@ fn keep(listed: &Listed, known: &Known) -> Outcome {
     }
 }
 
-/// A file that can't be read may hold any key. The next run tries again.
+/// An unreadable file may hold any key. The next run tries again.
 fn failed(listed: &Listed, cause: &io::Error) -> Outcome {
     Outcome {
         known: Known {
@@ -366,7 +366,7 @@ fn unknown(listed: &Listed) -> Known {
     }
 }
 
-/// A file that is being read, and what it looked like before.
+/// A file being read, with its state before.
 struct Reading {
     file: File,
     stamp: Stamp,
@@ -386,8 +386,7 @@ impl Reading {
             metadata = file.metadata()?;
         }
         let stamp = Stamp::of(&metadata);
-        // Asked behind the stamp and before the reading: what was written unseen until now is read, and what is written
-        // from now on is seen.
+        // Checked after the stamp and before reading: any earlier unseen write is read, and any later one will show.
         let quiet = quiet::is_quiet(&file, age(&stamp, began).unwrap_or_default());
         Ok(Self {
             links: links(&metadata),
@@ -399,9 +398,9 @@ impl Reading {
         })
     }
 
-    /// The stamp to remember, now that all is read.
+    /// The stamp to store, now that everything is read.
     fn end(&self, listed: &Listed) -> io::Result<Stamp> {
-        // Of the path: another file may have taken its place.
+        // By path: another file may have replaced it.
         let after = match fs::metadata(&listed.place) {
             Ok(after) => Stamp::of(&after),
             Err(error) if super::is_gone(&error) => Stamp::of(&self.file.metadata()?),
@@ -414,23 +413,23 @@ impl Reading {
     }
 }
 
-/// Reads a file, or what was appended to it. Nothing if it was asked to stop.
+/// Reads a file, or the text appended to it. `None` if stopped.
 fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option<Outcome>> {
     let reading = Reading::begin(listed)?;
-    // Looked at again: another file may have taken its place.
+    // Checked again: another file may have replaced it.
     let before = before.filter(|known| {
         known.stamp.size() <= reading.stamp.size() && is_still(known, &reading.file)
     });
     let (kept, from) = before.map_or((0, 0), |known| resume(known, reading.stamp.size()));
     let all = reading.stamp.size();
-    // One that would not be known again is read to its end.
+    // A file that can't be recognised again is read to its end.
     let size = match reading.generation {
         Some(_) => all.min(from.saturating_add(AT_ONCE)),
         None => all,
     };
     let file = reading.file.try_clone()?;
     let text = match before {
-        // From the beginning, it may turn out to be something else than what it began like.
+        // Read from its beginning, the file may turn out to be of another kind.
         Some(known) if from > 0 => Text::from(&listed.place, file, known.kind, from, size),
         _ => Text::of(&listed.place, file, size, job.progress),
     }?;
@@ -462,14 +461,14 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
         });
         filters.push(segment.filters);
     });
-    // One that failed may have left keys in them.
+    // After a failure, the buffers may still hold keys.
     if scanned.is_ok() {
         job.buffers.give_back(buffers);
     }
     let scanned = match scanned {
         Ok(scanned) => scanned,
         Err(error) if error.is_stop() => return Ok(None),
-        // Nothing is wrong with it, but it can't be known.
+        // The file is fine, but its content can't be read.
         Err(error) if error.is_not_read() => {
             let why = error.cause.to_string();
             let mut outcome = failed(listed, &error.cause);
@@ -499,7 +498,7 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     };
     let stamp = reading.end(listed)?;
     let known = Known {
-        // As if the rest was appended afterwards.
+        // As if the rest had been appended later.
         stamp: if is_part {
             Stamp::new(size, stamp.modified(), stamp.changed(), stamp.inode()).racy()
         } else {
@@ -529,13 +528,13 @@ fn read(listed: &Listed, before: Option<&Known>, job: &Job) -> io::Result<Option
     }))
 }
 
-/// Which segments of a file that has grown are kept, and where to go on reading. Small ones become one with what is
-/// new, so that a file that grows line by line does not become a segment for each.
+/// Which segments of a grown file to keep, and where to continue reading. Small segments are merged with new text, so
+/// that a file that grows by single lines doesn't get a segment for each.
 fn resume(known: &Known, size: u64) -> (usize, u64) {
     let mut kept = known.segments.len();
     let mut from = known.text_bytes();
     while let Some(last) = kept.checked_sub(1).map(|last| &known.segments[last]) {
-        // It has the beginning of a line that may go on now.
+        // The segment ends with an unfinished line, which may have been continued.
         let is_cut = known.kind.offset_in_file(from) > known.whole;
         let is_small = last.bytes < scan::SEGMENT / 2 && last.bytes <= size - from;
         if !is_cut && !is_small {
@@ -547,7 +546,7 @@ fn resume(known: &Known, size: u64) -> (usize, u64) {
     (kept, from)
 }
 
-/// Whether a file still has the text that it had. Nothing if not.
+/// Whether a file still has the same text. `None` if not.
 fn compare(listed: &Listed, known: &Known, job: &Job) -> io::Result<Option<Outcome>> {
     let reading = Reading::begin(listed)?;
     if known.unread.is_some() || reading.stamp.size() != known.stamp.size() {
@@ -574,8 +573,8 @@ fn compare(listed: &Listed, known: &Known, job: &Job) -> io::Result<Option<Outco
     Ok(Some(outcome))
 }
 
-/// A file written this very moment could be written again without its times telling, and would be called stale for
-/// that. It is read a moment later instead. Reports whether it had to wait.
+/// A file written just now could be written again without its times changing, so it would count as stale. Waits a
+/// moment first. Returns whether it had to wait.
 fn wait_until_settled(stamp: &Stamp, now: SystemTime) -> bool {
     const MOMENT: Duration = Duration::from_millis(25);
     let left = age(stamp, now).map_or(Duration::ZERO, |age| MOMENT.saturating_sub(age));
@@ -589,9 +588,9 @@ fn age(stamp: &Stamp, now: SystemTime) -> Option<Duration> {
     now.duration_since(changed).ok()
 }
 
-/// What is done, and not all written yet.
+/// Finished results, not all of them written yet.
 struct Pending<'a> {
-    /// What was known before, and where its filters are by now.
+    /// The known files, with the current places of their filters.
     current: Vec<Known>,
     claims: Vec<usize>,
     done: Vec<Known>,
@@ -641,7 +640,7 @@ impl Pending<'_> {
         Ok(())
     }
 
-    /// Writes what is done, and keeps what is known of the files that are still to come.
+    /// Writes the results, and keeps the known state of files still to come.
     fn commit(&mut self) -> Result<()> {
         let done = self.done.len();
         let mut files = std::mem::take(&mut self.done);
@@ -698,7 +697,7 @@ impl Report {
         }
     }
 
-    /// Whether nothing had to be done.
+    /// Whether there was nothing to do.
     pub(crate) const fn is_idle(&self) -> bool {
         self.read == 0
             && self.grown == 0

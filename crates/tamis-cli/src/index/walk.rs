@@ -1,4 +1,4 @@
-//! The files of an index: those named, and those in the folders named.
+//! Finds the files of an index: those named, and those in named folders.
 
 use super::parts::part_number;
 use super::table::Choice;
@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tamis::internals::file::Replacement;
 
-/// The name of files that say what to leave out of an index, as `.gitignore` says it.
+/// Files of this name list what to leave out of an index, in the syntax of `.gitignore`.
 const IGNORE_FILE: &str = ".tamisignore";
 
-/// How often folders are listed that change while they are.
+/// How often to list folders that change meanwhile.
 const LISTINGS: usize = 10;
 
-/// A folder that changed so shortly before it was listed may change again without its time telling.
+/// A folder that changed this recently may change again without its time changing.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Files as they were found.
+/// The files that were found.
 pub(crate) struct Found {
     /// Sorted by root and path inside it.
     pub(crate) files: Vec<Listed>,
-    /// What could not be looked at: the number of its root, and the path inside it.
+    /// Paths that could not be read: the number of the root, and the path inside it.
     pub(crate) errors: Vec<(usize, PathBuf, io::Error)>,
-    /// Roots that are folders without any file.
+    /// Roots that are folders without any files.
     pub(crate) empty: Vec<usize>,
     /// All folders that were listed.
     pub(crate) folders: Vec<Folder>,
 }
 
-/// A folder, and when it had changed last before it was listed.
+/// A folder, and its modification time before it was listed.
 pub(crate) struct Folder {
     path: PathBuf,
     modified: Option<SystemTime>,
@@ -47,13 +47,13 @@ impl Folder {
         }
     }
 
-    /// Whether nothing in it was made, renamed or deleted since.
+    /// Whether nothing in it was created, renamed or deleted since.
     pub(crate) fn is_unchanged(&self) -> bool {
         Self::of(&self.path).modified == self.modified
     }
 }
 
-/// A file, and what the system said of it when it was found.
+/// A file, with its metadata when it was found.
 pub(crate) struct Listed {
     pub(crate) root: usize,
     /// Its path inside the root; empty if it is the root.
@@ -64,7 +64,7 @@ pub(crate) struct Listed {
     pub(crate) metadata: Metadata,
 }
 
-/// Finds the files under these roots; `index` is the index itself, which is left out.
+/// Finds the files below these roots, except for `index` itself.
 pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<Found> {
     let own = Own::new(index);
     let mut found = Found {
@@ -91,7 +91,7 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
                 }
             }
             Ok(metadata) if metadata.is_file() => {
-                // Named with all others, as by `*`.
+                // The index may be named along with other files, as by `*`.
                 if !own.is(root, true) {
                     found.files.push(Listed {
                         root: number,
@@ -111,20 +111,20 @@ pub(crate) fn files(roots: &[PathBuf], choice: &Choice, index: &Path) -> Result<
     }
     let key = |file: &Listed| (file.root, file.inside.clone());
     found.files.sort_by_cached_key(key);
-    // The same file may have been named twice.
+    // A file may be named twice.
     let mut places = std::collections::HashSet::new();
     found.files.retain(|file| places.insert(file.place.clone()));
     Ok(found)
 }
 
 impl Choice {
-    /// Whether its globs are globs.
+    /// Checks the syntax of its globs.
     pub(crate) fn check(&self) -> Result<()> {
         globs(Path::new("/"), self).map(drop)
     }
 }
 
-/// The files that are chosen. Of a folder, what is excluded is left out; of the rest, files that are not included.
+/// The chosen files. In folders, excluded paths are skipped; of the rest, files that aren't included.
 fn globs(root: &Path, choice: &Choice) -> Result<Override> {
     let mut globs = OverrideBuilder::new(root);
     for glob in &choice.include {
@@ -138,7 +138,7 @@ fn globs(root: &Path, choice: &Choice) -> Result<Override> {
     globs.build().context("-g")
 }
 
-/// One root that is a folder.
+/// A root that is a folder.
 struct Walk<'a> {
     number: usize,
     root: &'a Path,
@@ -148,8 +148,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Lists the folders until nothing has changed meanwhile: who renames a file while its folder is read may hide it
-    /// under both names. Where they change all the time, what one of the listings found counts.
+    /// Lists the folders until nothing changes meanwhile: renaming a file while its folder is read may hide it under
+    /// both names. If they keep changing, any listing that found a file counts.
     fn list(&self, found: &mut Found) {
         let mut files = HashMap::new();
         let mut listings = 0;
@@ -168,7 +168,7 @@ impl Walk<'_> {
                 found.folders.extend(folders);
                 break;
             }
-            // What is written in this very tick is seen in the next.
+            // A change in this very clock tick shows in the next one.
             std::thread::sleep(Duration::from_millis(4));
         }
         found
@@ -177,7 +177,7 @@ impl Walk<'_> {
                 if listings == 1 {
                     return Some(file);
                 }
-                // One that is gone since an earlier listing goes by another name.
+                // A file that has vanished since an earlier listing has another name now.
                 let metadata = fs::metadata(&file.place).ok().filter(Metadata::is_file)?;
                 Some(Listed { metadata, ..file })
             }));
@@ -201,7 +201,7 @@ impl Walk<'_> {
                 Err(error) => {
                     let path = error_path(&error).unwrap_or_else(|| self.root.to_owned());
                     let cause = error.into_io_error().map(plain);
-                    // What went away while the folder was read is no more to be found than if it had gone before.
+                    // A path that vanished while its folder was read is treated as if it had vanished before.
                     if let Some(cause) = cause.filter(|e| !super::is_gone(e) || path == self.root) {
                         errors.push((self.number, self.inside(&path), cause));
                     }
@@ -224,13 +224,13 @@ impl Walk<'_> {
         }
     }
 
-    /// What the system says of a file that belongs to the index.
+    /// The metadata of a file that belongs to the index.
     fn file(&self, entry: &DirEntry) -> Option<Metadata> {
         let is_link = entry.path_is_symlink();
         if self.own.is(entry.path(), is_link) {
             return None;
         }
-        // A link to nothing holds nothing.
+        // A dangling link.
         fs::metadata(entry.path()).ok().filter(Metadata::is_file)
     }
 
@@ -239,7 +239,7 @@ impl Walk<'_> {
     }
 }
 
-/// Without the path, which is told with it.
+/// Without the path, which the caller reports.
 fn plain(error: io::Error) -> io::Error {
     let inner = error
         .get_ref()
@@ -258,7 +258,7 @@ fn error_path(error: &ignore::Error) -> Option<PathBuf> {
     }
 }
 
-/// The index, its parts, and what they are written to.
+/// The index, its parts, and their temporary files.
 struct Own {
     name: Option<std::ffi::OsString>,
     place: Option<PathBuf>,
@@ -275,7 +275,7 @@ impl Own {
         }
     }
 
-    /// Whether a file is one of them; `may_be_link` if it may go by another name.
+    /// Whether a file is one of these; `may_be_link` if it may have another name.
     fn is(&self, path: &Path, may_be_link: bool) -> bool {
         if Replacement::is_temporary(path) {
             return true;
@@ -283,7 +283,7 @@ impl Own {
         let Some(index) = &self.place else {
             return false;
         };
-        // Others need not be looked up.
+        // Files with other names need no lookup.
         let same_name = may_be_link || path.file_name() == self.name.as_deref();
         same_name && fs::canonicalize(path).ok().as_ref() == Some(index)
             || part_number(index, path).is_some()

@@ -1,4 +1,4 @@
-//! Waiting for files to change.
+//! Waits for files to change.
 
 use anyhow::{Context, Result};
 use notify::{RecursiveMode, Watcher as _};
@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How soon a request to stop is heeded.
+/// How soon it reacts to a request to stop.
 const MOMENT: Duration = Duration::from_millis(100);
-/// Changes that follow each other so closely are one.
+/// Changes this close together count as one.
 const TOGETHER: Duration = Duration::from_millis(200);
-/// Some file systems don't tell of changes that other machines make, so files are looked at from time to time anyway.
+/// Some file systems don't report changes by other machines, so files are also checked at this interval.
 const AT_LEAST: Duration = Duration::from_secs(60);
 
-/// Tells when something below some folders has changed.
+/// Reports changes below some folders.
 pub(crate) struct Watcher {
     _watcher: notify::RecommendedWatcher,
     changes: Receiver<()>,
@@ -25,11 +25,11 @@ impl Watcher {
         let (sender, changes) = channel();
         let mut watcher =
             notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-                // Who only reads changes nothing; an error may hide a change.
+                // Read accesses change nothing; an error may hide a change.
                 if event.is_ok_and(|event| event.kind.is_access()) {
                     return;
                 }
-                // Nobody listens any more when all is over.
+                // At the end, nobody listens any more.
                 let _ = sender.send(());
             })
             .context("watching files")?;
@@ -61,7 +61,7 @@ impl Watcher {
         })
     }
 
-    /// Waits until something has changed, and a moment longer. False if it was asked to stop instead.
+    /// Waits for a change, and a moment longer. False if it was stopped instead.
     pub(crate) fn wait(&self, stop: &AtomicBool) -> bool {
         let began = Instant::now();
         while !stop.load(Relaxed) {

@@ -1,15 +1,15 @@
-//! docs/benchmarks.md, its charts and README's picture are what bench/results says. The code that draws them is that of
-//! bench/, without the peers, whose compilation takes longer than all else here.
+//! Checks that docs/benchmarks.md, its charts and the README's picture match bench/results. The code that draws them
+//! comes from bench/, without the peers, which take longer to compile than everything else here.
 
-#![allow(unreachable_pub)] // in bench/ all of a program is public to the rest of it
+#![allow(unreachable_pub)] // in bench/ everything is public to the rest of the program
 
 #[path = "../../../../bench/src/chart.rs"]
 mod chart;
 #[path = "../../../../bench/src/clock.rs"]
-#[allow(dead_code)] // suites measure with it
+#[allow(dead_code)] // used by suites
 mod clock;
 #[path = "../../../../bench/src/docs.rs"]
-#[allow(dead_code)] // suites write with it
+#[allow(dead_code)] // used by suites
 mod docs;
 #[path = "../../../../bench/src/report.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! A full disk, and kill -9 at many moments: whatever was done is whole, and the same command goes on behind it.
+//! A full disk, and kill -9 at many moments: finished outputs are complete, and the same command resumes after them.
 
 use crate::common::{Sandbox, cases, start};
 use crate::{records, tree};
@@ -41,7 +41,7 @@ fn a_run_that_is_killed_goes_on() {
     for moment in 0..moments {
         let dir = Sandbox::new();
         corpus(&dir);
-        // Killed twice, then left alone.
+        // Killed twice, then left to finish.
         for time in 1..=2u32 {
             let mut command = dir.command(CLEAN);
             let mut child = start(command.stdout(Stdio::null()).stderr(Stdio::null()));
@@ -49,7 +49,7 @@ fn a_run_that_is_killed_goes_on() {
             let _ = child.kill();
             child.wait().unwrap();
         }
-        // One that was done before it was killed is told that its outputs are there.
+        // If it finished before it was killed, it reports that its outputs exist.
         let ran = dir.run(CLEAN);
         let was_done = ran.code == 2 && ran.err.contains("already exists");
         assert!(ran.code == 0 || was_done, "{}", ran.err);
@@ -71,7 +71,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_by_halves() {
     corpus(&whole);
     whole.ok("clean in -o out --by line");
     let whole = tree(&whole, "out");
-    // No output has room, or outputs have and the filter has not.
+    // Either the outputs don't fit, or the filter doesn't.
     for (limit, what) in [(2_000, "output-"), (20_000, "seen-")] {
         on_a_full_disk(limit, what, &whole);
     }
@@ -81,7 +81,7 @@ fn on_a_full_disk(limit: u64, what: &str, whole: &[(String, Vec<u8>)]) {
     let dir = Sandbox::new();
     corpus(&dir);
     let mut command = dir.command("clean in -o out --by line");
-    // SAFETY: only calls that are allowed between fork and exec.
+    // SAFETY: only makes calls that are allowed between fork and exec.
     unsafe {
         command.pre_exec(move || {
             let limit = libc::rlimit {

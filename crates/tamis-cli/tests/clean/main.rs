@@ -1,4 +1,4 @@
-//! `tamis clean`, end to end: the real command, in a folder of its own.
+//! `tamis clean`, end to end: runs the real command in a temporary folder.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code)]
@@ -18,7 +18,7 @@ fn records(texts: &[&str]) -> String {
     texts.iter().enumerate().map(record).collect()
 }
 
-/// The texts of the records in a file, unpacked by `tamis dedup`, which drops none: names differ.
+/// The texts of the records in a file, unpacked by `tamis dedup`, which drops none because their names differ.
 fn texts(dir: &Sandbox, name: &str) -> Vec<String> {
     let plain = dir.ok(&format!("dedup {name}"));
     let text = |line: &str| {
@@ -28,7 +28,7 @@ fn texts(dir: &Sandbox, name: &str) -> Vec<String> {
     plain.text().lines().map(text).collect()
 }
 
-/// All files of a folder, with what is in them.
+/// All files in a folder, with their content.
 fn tree(dir: &Sandbox, name: &str) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     let mut folders = vec![dir.path(name)];

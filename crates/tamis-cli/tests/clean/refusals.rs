@@ -1,4 +1,4 @@
-//! Bad input, and what can't be done: a clear end, finished outputs whole, nothing lost.
+//! Bad input and impossible requests: a clear error, complete outputs, nothing lost.
 
 use crate::common::Sandbox;
 use crate::{records, texts, tree};
@@ -167,7 +167,7 @@ fn an_unfinished_run_is_not_continued_as_another_one() {
     assert_eq!(texts(&dir, "out/1.jsonl"), ["changed"]);
 }
 
-/// Three inputs and one that can't be read; then it can.
+/// Runs on three inputs and an unreadable one, which is then made readable.
 fn interrupted(dir: &Sandbox, line: &str) {
     for number in 1..=3 {
         dir.write(
@@ -180,7 +180,7 @@ fn interrupted(dir: &Sandbox, line: &str) {
     dir.write("4.jsonl.gz", records(&["text 4"]));
 }
 
-/// The names of the outputs that are there.
+/// The names of the existing outputs.
 fn outputs(dir: &Sandbox) -> Vec<String> {
     let names = tree(dir, "out").into_iter().map(|(name, _)| name);
     names.filter(|name| !name.starts_with('.')).collect()
@@ -191,7 +191,7 @@ fn outputs_that_are_gone_are_not_taken_for_finished() {
     let dir = Sandbox::new();
     let line = "clean 1.jsonl 2.jsonl 3.jsonl 4.jsonl.gz -o out";
     interrupted(&dir, line);
-    // As a shell's `rm -r out/*` does: the hidden folder stays.
+    // Like a shell's `rm -r out/*`: the hidden folder stays.
     for name in outputs(&dir) {
         fs::remove_file(dir.path("out").join(name)).unwrap();
     }
@@ -231,7 +231,7 @@ fn a_run_that_replaces_outputs_goes_on_as_well() {
     interrupted(&dir, line);
     let ran = dir.ok(line);
     assert!(ran.err.contains("tamis: going on behind"), "{}", ran.err);
-    // One that was to replace nothing is begun anew.
+    // A run that wasn't to replace anything is started anew.
     fs::remove_dir_all(dir.path("out")).unwrap();
     interrupted(&dir, &line.replace(" --force", ""));
     let ran = dir.ok(line);
@@ -273,12 +273,12 @@ fn a_filter_never_lacks_the_units_of_outputs_without_a_word() {
         "{}",
         ran.err
     );
-    // The way out that is named.
+    // The way out named in the error.
     fs::rename(dir.path("out/.tamis-clean"), dir.path("kept")).unwrap();
     dir.ok("clean --learn seen.tamis out");
     let ran = dir.ok("clean 1.jsonl 2.jsonl --filter seen.tamis -q");
     assert!(ran.out.is_empty(), "it has all");
-    // Where nobody changed it, the run is ended, also if it was killed behind the filter's own file.
+    // If nobody changed the filter, the run completes, even if it was killed after replacing the filter's own file.
     dir.write("seen.tamis", dir.read("kept/seen-1.tamis"));
     fs::rename(dir.path("kept"), dir.path("out/.tamis-clean")).unwrap();
     dir.ok(shorter);
@@ -309,12 +309,12 @@ fn standard_input_is_never_taken_for_finished() {
 #[test]
 fn folders_of_inputs_and_outputs_may_lie_in_one_another() {
     let dir = Sandbox::new();
-    // Outputs inside of the inputs' folder, also in a run that goes on.
+    // Outputs inside the input folder, also in a resumed run.
     interrupted(&dir, "clean . -o out");
     let ran = dir.ok("clean . -o out");
     assert!(ran.err.contains("going on behind"), "{}", ran.err);
     assert_eq!(outputs(&dir).len(), 4);
-    // Inputs inside of the outputs' folder.
+    // Inputs inside the output folder.
     fs::create_dir_all(dir.path("data/raw")).unwrap();
     dir.write("data/raw/x.jsonl", records(&["x", "x"]));
     dir.ok("clean data/raw 1.jsonl -o data");

@@ -1,4 +1,4 @@
-//! What runs do.
+//! Successful runs.
 
 use crate::common::Sandbox;
 use crate::{records, texts, tree};
@@ -98,7 +98,7 @@ fn a_filter_remembers_units_and_what_they_are() {
         "{}",
         info.text()
     );
-    // The filter says what it holds.
+    // The filter records what it holds.
     let ran = dir.ok("clean b.jsonl --filter seen.tamis -q");
     assert_eq!(ran.text(), records(&["new"]));
     let ran = dir.ok("clean b.jsonl --filter seen.tamis -q");

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::process::{Child, Stdio};
 
-/// Both ends of a terminal: what we read, and what the command writes to.
+/// Both ends of a terminal: one for us to read, one for the command to write to.
 fn terminal() -> (File, OwnedFd) {
     let (mut ours, mut theirs) = (-1, -1);
     let size = libc::winsize {
@@ -16,7 +16,7 @@ fn terminal() -> (File, OwnedFd) {
         ws_ypixel: 0,
     };
     let none = std::ptr::null_mut();
-    // SAFETY: the two numbers are written to, the size is read, and nothing else is given.
+    // SAFETY: the two numbers are written to, the size is read, and the other arguments are null.
     let opened = unsafe {
         let (ours, theirs) = (&raw mut ours, &raw mut theirs);
         libc::openpty(
@@ -28,11 +28,11 @@ fn terminal() -> (File, OwnedFd) {
         )
     };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both are open, and nobody else's.
+    // SAFETY: both are open, and nobody else uses them.
     unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
-/// Reads until the text is there.
+/// Reads until the text appears.
 fn wait_for(ours: &mut File, text: &str) -> String {
     let mut seen = Vec::new();
     loop {
@@ -45,7 +45,7 @@ fn wait_for(ours: &mut File, text: &str) -> String {
             events: libc::POLLIN,
             revents: 0,
         };
-        // SAFETY: it is one.
+        // SAFETY: `wait` is one valid entry.
         let ready = unsafe { libc::poll(&raw mut wait, 1, 60_000) };
         assert_eq!(ready, 1, "nothing more came after {shown:?}");
         let mut piece = [0; 4096];
@@ -54,11 +54,11 @@ fn wait_for(ours: &mut File, text: &str) -> String {
     }
 }
 
-/// All that was written to a terminal whose writers are gone.
+/// Everything written to a terminal whose writers are gone.
 fn rest(mut ours: File) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
-    // Its end is an error on Linux.
+    // On Linux, its end is an error.
     while let Ok(count @ 1..) = ours.read(&mut piece) {
         bytes.extend_from_slice(&piece[..count]);
     }
@@ -95,10 +95,10 @@ fn a_bar_shows_where_records_go_elsewhere() {
         let (mut child, mut ours) = start(&dir, line, Stdio::null());
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"a\n").unwrap();
-        // Nothing else writes while the input is open.
+        // While the input is open, nothing else is written.
         wait_for(&mut ours, "1 record");
         drop(stdin);
-        // The bar is gone before anything is said.
+        // The bar is removed before any message.
         let said = rest(ours);
         child.wait().unwrap();
         assert!(!said.ends_with("record"), "{line}: {said:?}");
@@ -118,12 +118,12 @@ fn no_bar_mixes_with_records_on_a_terminal() {
         let (mut child, err) = start(&dir, line, theirs.into());
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"a\nnew\na\n").unwrap();
-        // The run is under way, and would show it.
+        // The run is in progress, and would show a bar.
         wait_for(&mut out, "\n");
         drop(stdin);
         let err = rest(err);
         child.wait().unwrap();
-        // A bar moves the cursor; what is said does not.
+        // A bar moves the cursor; messages don't.
         assert!(!err.contains('\u{1b}'), "{line}: {err:?}");
     }
 }
@@ -147,7 +147,7 @@ fn quiet_is_quiet_on_a_terminal() {
     }
 }
 
-/// Who started the command without a file may wait for it, as it waits for them.
+/// Users who start the command without a file may wait for it while it waits for them.
 #[test]
 fn a_terminal_is_told_that_it_is_read() {
     use std::io::BufRead;

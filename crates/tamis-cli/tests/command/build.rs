@@ -1,4 +1,4 @@
-//! Finished lists end to end: build, and check with an allow list.
+//! Fixed lists end to end: build, and check with an allow list.
 
 use crate::common::{Sandbox, keys};
 
@@ -119,7 +119,7 @@ fn static_filters_say_what_to_do_instead() {
     assert!(merged.err.contains("build it again"), "{}", merged.err);
 }
 
-/// Different keys with one XXH3 hash: see `colliding` in tamis's tests/finished.rs.
+/// Different keys with the same XXH3 hash: see `colliding` in tamis's tests/finished.rs.
 fn colliding(which: u32) -> Vec<u8> {
     let mut key = vec![b'x'; 256];
     key[..4].copy_from_slice(&[0xB8, 0xFE, 0x6C, 0x39]);
@@ -149,7 +149,7 @@ fn keys_that_somebody_made_collide_are_refused() {
         assert_eq!(dir.run("check -c k.tamis good").text(), "0\n");
     }
     assert!(!dir.list().contains(&"f.tamis".to_owned()));
-    // The same key is a contradiction, and no collision.
+    // The same key on both lists is a contradiction, not a collision.
     let refused = dir.run("build --allow one f.tamis bad");
     assert!(
         refused.err.contains("1 key is on both lists"),
@@ -243,7 +243,7 @@ fn plan_tells_of_finished_lists() {
         !text.contains("cuckoo") && !text.contains("growing"),
         "{text}"
     );
-    // Too rare for a fingerprint of 32 bits; the others are still planned.
+    // Too low for a 32-bit fingerprint; the other kinds are still planned.
     let lower = dir.ok("plan --capacity 1M -p 1e-12");
     assert!(
         lower

@@ -1,4 +1,4 @@
-//! `tamis check` as a grep: how many, which file, which line, and keys in hexadecimal.
+//! `tamis check` as a grep: counts, files, lines, and keys in hexadecimal.
 
 use crate::common::{Ran, Sandbox};
 use flate2::Compression;
@@ -28,7 +28,7 @@ fn thirds(many: u32) -> Sandbox {
 
 #[test]
 fn check_stops_after_as_many_as_are_wanted() {
-    // Many chunks, so that threads are ahead of the one that has enough.
+    // Many chunks, so that threads run ahead of the one that has found enough.
     let many = 200_000;
     let dir = thirds(many);
     let known = lines(0..many, is_known);
@@ -48,18 +48,18 @@ fn check_stops_after_as_many_as_are_wanted() {
     }
     let all = dir.ok("check -m 1G f.tamis keys");
     assert!(all.text() == known.concat());
-    // Of all files together.
+    // The limit is for all files together.
     let ran = dir.ok("check -m 4 f.tamis keys keys");
     assert_eq!(ran.text(), known[..4].concat());
     dir.write("one", "key 3\n");
     let ran = dir.ok("check -m 2 f.tamis one keys");
     assert_eq!(ran.text(), "key 3\nkey 0\n");
-    // None are wanted: nothing is found, nor read.
+    // None are wanted, so nothing is found or read.
     for (flags, text) in [("", ""), ("-v", ""), ("-q", ""), ("-c", "0\n")] {
         let ran = dir.run(&format!("check -m 0 {flags} f.tamis keys not-there"));
         assert_eq!((ran.code, ran.text(), &*ran.err), (1, text, ""));
     }
-    // Fewer than wanted are no failure, none are.
+    // Finding fewer than wanted isn't a failure; finding none is.
     assert_eq!(dir.feed("check -m 9 f.tamis", "key 3\nkey 4\n").code, 0);
     assert_eq!(dir.feed("check -m 9 f.tamis", "key 4\n").code, 1);
 }
@@ -75,7 +75,7 @@ fn check_ends_when_it_has_enough_though_the_input_goes_on() {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"key 1\nkey 3\nkey 6\nkey 0\n").unwrap();
-    // The pipe stays open: who waits for its end waits for ever.
+    // The pipe stays open: waiting for its end would block forever.
     let mut out = String::new();
     child
         .stdout
@@ -90,7 +90,7 @@ fn check_ends_when_it_has_enough_though_the_input_goes_on() {
 
 #[test]
 fn check_says_where_a_key_is() {
-    // Many chunks: numbers go on from one to the next, and start again in the next file.
+    // Many chunks: line numbers continue across chunks, and restart in the next file.
     let many = 100_000;
     let dir = thirds(many);
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -115,13 +115,13 @@ fn check_says_where_a_key_is() {
             "packed.gz:1:key 0\npacked.gz:4:key 3\n"
         );
     }
-    // Several files alone add no names.
+    // Names aren't added just because there are several files.
     let plain = dir.ok("check f.tamis keys packed.gz");
     assert!(plain.text() == lines(0..many, is_known).concat().repeat(2));
 
     let fed = |flags: &str, input: &str| -> Ran { dir.feed(&format!("check {flags}"), input) };
     assert_eq!(fed("-Hn f.tamis", "x\nkey 3").text(), "stdin:2:key 3\n");
-    // The record is printed as it is, with its own end.
+    // The record is printed unchanged, with its own line end.
     assert_eq!(fed("-n f.tamis", "x\r\nkey 3\r\n").text(), "2:key 3\r\n");
     assert_eq!(fed("-n -z f.tamis", "x\0key 3\0").text(), "2:key 3\0");
     assert_eq!(fed("-n -q f.tamis", "key 3\n").text(), "");
@@ -161,7 +161,7 @@ fn keys_in_hexadecimal_are_bytes() {
     dir.ok("create f.tamis --capacity 100 -p 1e-9");
     let added = dir.feed("add --hex f.tamis", "00ff0A\nDEADbeef\n6b6579\n\n");
     assert!(added.err.contains("4 keys read, 4 new"), "{}", added.err);
-    // The bytes themselves, whatever they are.
+    // The raw bytes, whatever they are.
     let raw = dir.feed("check -z -c f.tamis", b"\x00\xff\n\0key\0");
     assert_eq!(
         raw.text(),
@@ -173,12 +173,12 @@ fn keys_in_hexadecimal_are_bytes() {
         b"\x00\xff\n|\xde\xad\xbe\xef|key||x|",
     );
     assert_eq!(raw.text(), "4\n");
-    // Records are printed as they were given, in either case.
+    // Records are printed as given, in upper or lower case.
     let ran = dir.feed("check --hex -n f.tamis", "00FF0a\r\n00ff\ndeadBEEF\n");
     assert_eq!(ran.text(), "1:00FF0a\r\n3:deadBEEF\n");
-    // Digits are no key without the flag.
+    // Without the flag, digits aren't decoded.
     assert_eq!(dir.feed("check f.tamis", "6b6579\n").code, 1);
-    // A column, a value of JSON, an allow list, and every command that reads keys.
+    // A column, a JSON value, an allow list, and every command that reads keys.
     let ran = dir.feed("check --hex -k csv:k f.tamis", "k,v\n6b6579,1\n6b,2\n");
     assert_eq!(ran.text(), "k,v\n6b6579,1\n");
     let ran = dir.feed("check --hex -k jsonl:/k f.tamis", "{\"k\":\"6B6579\"}\n");
@@ -244,7 +244,7 @@ fn what_is_not_hexadecimal_is_an_error_and_changes_nothing() {
         assert_eq!(ran.code, 2, "{flags}");
         assert!(ran.err.contains(place), "{flags}: {}", ran.err);
     }
-    // What is shown of a record is short, and no terminal obeys it.
+    // The excerpt of a record is short, and can't control the terminal.
     let long = format!("\u{1b}[2J{}\n", "z".repeat(100_000));
     let ran = dir.feed("check --hex f.tamis", long);
     assert!(
@@ -272,7 +272,7 @@ fn a_bad_record_far_in_is_found_whatever_the_threads() {
     }
     dir.ok("add --hex f.tamis good");
     for threads in [1, 2, 5] {
-        // All before the bad one's chunk is printed, in order and whole.
+        // Everything before the bad record's chunk is printed, in order and complete.
         let ran = dir.run(&format!("check --hex -j {threads} f.tamis bad"));
         assert_eq!(ran.code, 2);
         assert!(keys.as_bytes().starts_with(&ran.out) && ran.out.ends_with(b"\n"));
@@ -283,7 +283,7 @@ fn a_bad_record_far_in_is_found_whatever_the_threads() {
             ran.out.len()
         );
     }
-    // Who has enough before it never sees it, even if it was read ahead.
+    // If enough is found before the bad record, it is never reported, even if it was read ahead.
     for threads in [1, 2, 5] {
         let most = 123_456 - (256 << 10) / 9;
         let ran = dir.ok(&format!(

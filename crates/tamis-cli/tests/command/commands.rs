@@ -84,7 +84,7 @@ fn keys_are_bytes_of_any_length() {
         assert_eq!(dir.feed("check -q f.tamis", with_crlf).code, 0);
     }
     assert_eq!(dir.feed("check -q f.tamis", &long[1..]).code, 1);
-    // NUL-separated, a line feed is part of the key.
+    // With NUL as separator, a line feed is part of the key.
     assert_eq!(dir.feed("add -z f.tamis", "two\nlines\0other\0").code, 0);
     assert_eq!(
         dir.feed("check -c -z f.tamis", "two\nlines\0other").text(),
@@ -193,9 +193,9 @@ fn add_in_place_gives_the_same_filter() {
     dir.ok("add --shared b.tamis keys");
     assert_eq!(dir.ok("info a.tamis").text(), dir.ok("info b.tamis").text());
     assert_eq!(dir.read("a.tamis")[128..], dir.read("b.tamis")[128..]);
-    // It is small, so it is sealed as a save would.
+    // A small filter is sealed like when saved.
     assert_eq!(dir.read("a.tamis"), dir.read("b.tamis"));
-    // A large one has no checksum until it is sealed.
+    // A large one has no checksum until sealed.
     dir.ok("create c.tamis --capacity 20M");
     dir.ok("add --shared c.tamis keys");
     assert!(dir.ok("info c.tamis").text().contains("not sealed"));
@@ -431,7 +431,7 @@ fn plan_tells_the_known_numbers() {
     ] {
         assert!(table.text().contains(cell), "{cell}");
     }
-    // Few keys: a filter is not the answer, and says so.
+    // For few keys, the plan recommends no filter.
     assert!(dir.ok("plan --capacity 1000").text().contains("hash set"));
     for line in [
         "plan",
@@ -505,7 +505,7 @@ fn a_full_disk_loses_nothing() {
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("writing the output"));
-    // What was not printed as new is not remembered as seen.
+    // Records that were not printed as new aren't remembered as seen.
     assert_eq!(dir.read("f.tamis"), before);
 }
 
@@ -520,7 +520,7 @@ fn help_is_there_for_everything() {
         assert!(help.text().contains(command));
         assert!(dir.ok(&format!("{command} -h")).text().contains("Usage"));
         let words = |line: &str| dir.ok(line).text().split_whitespace().count();
-        // The short one ends with where the long one is.
+        // The short help ends with a pointer to the long one.
         let (long, short) = (format!("{command} --help"), format!("{command} -h"));
         assert!(words(&long) + 4 >= words(&short), "{command}");
     }
@@ -611,7 +611,7 @@ fn plan_shows_bits_and_hashes() {
             assert_eq!(plan["fingerprint_bits"].is_number(), fingerprints, "{kind}");
         }
     }
-    // They are those of the filter that is then made.
+    // The numbers match the filter that is then created.
     dir.ok("create f.tamis --capacity 1M -p 0.01 --kind bloom");
     let info: serde_json::Value =
         serde_json::from_str(dir.ok("info --json f.tamis").text()).unwrap();
@@ -677,7 +677,7 @@ fn plan_tells_what_a_key_costs_in_redis() {
             .text()
             .contains("AOF bytes")
     );
-    // Strings keep no filter of so low a rate, and say so; a module does.
+    // Strings can't hold a filter of so low a rate, and the plan says so; a module can.
     let low = dir.ok("plan --capacity 1M -p 1e-12 --redis");
     let row = |way: &str| low.text().lines().find(|line| line.starts_with(way));
     assert!(row("strings").unwrap().contains("at least 1e-9"));
@@ -685,7 +685,7 @@ fn plan_tells_what_a_key_costs_in_redis() {
     assert_eq!(dir.run("plan --capacity 0 --redis").code, 2);
 }
 
-/// A kind that can't have the numbers says why, to people and to programs.
+/// If a kind can't have the numbers, the plan says why, for people and for programs.
 #[test]
 fn plan_says_why_a_kind_is_missing() {
     let dir = Sandbox::new();
@@ -727,7 +727,7 @@ fn plan_says_why_a_kind_is_missing() {
     );
 }
 
-/// Names and keys that would command a terminal are shown, not obeyed; records are printed as they are.
+/// Names and keys with control sequences are shown escaped; records are printed unchanged.
 #[cfg(unix)]
 #[test]
 fn no_name_commands_a_terminal() {
@@ -742,7 +742,7 @@ fn no_name_commands_a_terminal() {
         assert!(powerless(&ran.err), "{words:?}: {:?}", ran.err);
         ran
     };
-    // Of files: missing, made, described, there already.
+    // Messages about files: missing, created, described, already existing.
     for words in [
         &["dedup", name][..],
         &["check", name],
@@ -754,7 +754,7 @@ fn no_name_commands_a_terminal() {
     ] {
         let ran = run(words, "");
         assert_eq!(ran.code, 2, "{words:?}: {}", ran.err);
-        // clap takes the one sequence out that it knows.
+        // clap removes the one sequence that it knows.
         let quoted = ran.err.contains(shown) || ran.err.contains(r"b\u009b2J\u202ec\rd");
         assert!(quoted, "{words:?}: {}", ran.err);
     }
@@ -765,10 +765,10 @@ fn no_name_commands_a_terminal() {
             .contains(shown)
     );
     assert!(run(&["add", name], "key\n").err.contains(shown));
-    // Of columns.
+    // Messages about columns.
     let ran = run(&["dedup", "-k", &format!("csv:{name}")], "x,y\n1,2\n");
     assert!(ran.err.contains(shown), "{}", ran.err);
-    // Tables are for people, too; JSON stays JSON.
+    // Tables are for people, so they are escaped; JSON stays JSON.
     std::fs::create_dir(dir.path("logs")).unwrap();
     dir.write(&format!("logs/{name}"), "one two\n");
     assert_eq!(run(&["index", "-q", "ix", "logs"], "").code, 0);
@@ -776,7 +776,7 @@ fn no_name_commands_a_terminal() {
     assert!(powerless(info.text()), "{}", info.text());
     let json = run(&["info", "--json", name], "");
     serde_json::from_slice::<serde_json::Value>(&json.out).unwrap();
-    // What is printed for programs is what was asked for.
+    // Output for programs is unchanged.
     assert!(
         run(&["grep", "--candidates", "two", "ix"], "")
             .text()
@@ -856,14 +856,14 @@ fn messages_say_what_to_do() {
             .to_owned()
     };
     assert_eq!(plan("10,000,000"), plan("10M"));
-    // Nothing was read, so there is nothing to sum up.
+    // Nothing was read, so there is nothing to summarise.
     for line in ["dedup missing", "dedup --filter f missing"] {
         let ran = dir.run(line);
         assert_eq!(ran.code, 2);
         assert!(!ran.err.contains("records"), "{}", ran.err);
     }
     assert!(dir.ok("dedup in").err.contains("\nfilter "));
-    // Records without a key that are the same are one.
+    // Equal records without a key count as one.
     let ran = dir.feed("dedup -k jsonl:/id", "\n\n{\"id\": 1}\n");
     assert_eq!(ran.text(), "\n{\"id\": 1}\n");
     assert!(

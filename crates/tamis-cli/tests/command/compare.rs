@@ -1,4 +1,4 @@
-//! `tamis compare`, on keys of every sort.
+//! `tamis compare` on all types of keys.
 
 use crate::common::{Ran, Sandbox};
 use serde_json::Value;
@@ -23,7 +23,7 @@ fn contender<'v>(all: &'v Value, name: &str) -> &'v Value {
     list.iter().find(|one| one["name"] == name).unwrap()
 }
 
-/// Numbers that look like no other number.
+/// Scrambled numbers.
 fn mix(i: u64) -> u64 {
     let i = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let i = (i ^ i >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -39,7 +39,7 @@ fn urls(count: u64) -> String {
     text
 }
 
-/// What `/usr/bin/time` says of a command's memory.
+/// A command's memory according to `/usr/bin/time`.
 fn timed(line: &str) -> u64 {
     let ran = Command::new("/usr/bin/time")
         .args(["-f", "%M"])
@@ -72,7 +72,7 @@ fn three_inputs_get_three_right_recommendations() {
     let of_integers = compare(&sandbox, "integers");
     let of_few = compare(&sandbox, "few");
     let taken = |all: &Value| all["recommendation"]["take"].as_str().unwrap().to_owned();
-    // Which of the two is faster is this machine's business.
+    // Which of the two is faster depends on the machine.
     assert!(["fuse", "ribbon"].contains(&&*taken(&of_urls)), "{of_urls}");
     assert_eq!(taken(&of_integers), "bitmap");
     assert_eq!(taken(&of_few), "hash-set");
@@ -84,7 +84,7 @@ fn three_inputs_get_three_right_recommendations() {
             assert_eq!(contender(all, name)["false_yes"], 0.0, "{name}");
         }
         for name in FILTERS {
-            // Fingerprints have whole bits, and a growing filter has room left.
+            // Fingerprints have whole bits, and a growing filter has spare room.
             let least = match name {
                 "bloom" | "blocked" | "counting" => 0.009,
                 "growing" => 0.001,
@@ -106,7 +106,7 @@ fn three_inputs_get_three_right_recommendations() {
     agrees_with_time(&sandbox, &of_urls);
 }
 
-/// The figures are what `/usr/bin/time` says of the very same processes.
+/// The figures match those of `/usr/bin/time` for the same processes.
 fn agrees_with_time(sandbox: &Sandbox, all: &Value) {
     let read = format!(
         "{} compare-step {} hash-set read",
@@ -120,7 +120,7 @@ fn agrees_with_time(sandbox: &Sandbox, all: &Value) {
         let peak = timed(asked.as_str().unwrap());
         assert_close(name, one["process_memory"].as_u64().unwrap(), peak);
         let memory = one["memory"].as_u64().unwrap();
-        // Of less, the program's own pages are too large a part.
+        // For smaller sizes, the program's own pages are too large a part.
         if memory > 20_000_000 {
             assert_close(name, memory, peak - baseline);
         }
@@ -162,7 +162,7 @@ fn keys_of_both_lists_are_not_asked_as_absent() {
     assert_eq!(all["keys"]["absent"], 2);
     assert_eq!(all["keys"]["overlapping"], 3);
     assert_eq!(contender(&all, "hash-set")["false_yes"], 0.0);
-    // With an allow list there is a cascade, wrong on none of it.
+    // With an allow list there is a cascade, which is never wrong on it.
     assert_eq!(contender(&all, "cascade")["false_yes"], 0.0);
 
     let same = sandbox.ok("compare held --absent held");
@@ -237,7 +237,7 @@ fn integers_that_make_no_bitmap() {
     let all = compare(&sandbox, "sparse");
     let why = contender(&all, "bitmap")["left_out"].as_str().unwrap();
     assert!(why.contains("range"), "{why}");
-    // Zeros in front make other keys of the same number.
+    // Leading zeros make different keys of the same number.
     sandbox.write("padded", "1\n01\n2\n02\n");
     let all = compare(&sandbox, "padded");
     assert_eq!(
@@ -297,7 +297,7 @@ fn pictures_stand_alone() {
         let picture = sandbox.read(&format!("kept/{name}.svg"));
         let picture = String::from_utf8(picture).unwrap();
         assert!(picture.starts_with("<svg") && picture.contains("role=\"img\""));
-        // Nothing is fetched: the only address is the name of SVG.
+        // Nothing is fetched: the only URL is SVG's namespace.
         assert_eq!(
             picture.matches("http").count(),
             picture.matches("http://www.w3.org/2000/svg").count()
@@ -317,7 +317,7 @@ fn what_takes_too_long_is_given_up() {
     assert!(ran.text().contains("Nothing here"), "{}", ran.text());
 }
 
-/// A shell that lets no file grow beyond so many KiB, for want of a disk that is really full.
+/// A shell that limits files to so many KiB, in place of a full disk.
 #[cfg(unix)]
 fn with_small_files(sandbox: &Sandbox, kibibytes: u32, words: &str) -> Ran {
     let script = format!(
@@ -343,7 +343,7 @@ fn a_full_disk_is_told() {
     let ran = with_small_files(&sandbox, 100, "compare many");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("temporary files"), "{}", ran.err);
-    // Too large for a database alone: the others are told of all the same.
+    // Too large only for a database: the others are still reported.
     let ran = with_small_files(&sandbox, 500, "compare few");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("redb: "), "{}", ran.err);
@@ -352,7 +352,7 @@ fn a_full_disk_is_told() {
     assert_eq!(left.count(), 0);
 }
 
-/// Processes that work in a folder.
+/// The number of processes that work in a folder.
 #[cfg(target_os = "linux")]
 fn working_in(folder: &std::path::Path) -> usize {
     let folder = folder.as_os_str().as_encoded_bytes();
@@ -397,7 +397,7 @@ fn an_end_in_the_middle_leaves_nothing_behind() {
         assert!(ran.out.is_empty(), "{signal}");
         until("the contender ends", || working_in(&temporary) == 0);
         if signal == "KILL" {
-            // The next run removes it, and leaves alone what belongs to a living process.
+            // The next run removes it, but not the folder of a living process.
             let alive = temporary.join("tamis-compare-alive");
             std::fs::create_dir(&alive).unwrap();
             let lock = std::fs::File::open(&alive).unwrap();
@@ -440,7 +440,7 @@ fn a_folder_that_exists_is_not_kept_in() {
     assert!(ran.err.contains("kept"), "{}", ran.err);
 }
 
-/// Few keys are asked again and again, and that is no memory of the contender's.
+/// With few keys, queries are repeated; that memory isn't counted for the contender.
 #[test]
 fn one_key_takes_hardly_any_memory() {
     let sandbox = Sandbox::new();
@@ -452,14 +452,14 @@ fn one_key_takes_hardly_any_memory() {
     }
 }
 
-/// The tutorials' fourth way, next to the others, and what they would take for a crawler's keys.
+/// The tutorials' bitmap with one hash, next to the others, and the sizes for a crawler's keys.
 #[test]
 fn one_hash_takes_ten_times_a_filter() {
     let sandbox = Sandbox::new();
     sandbox.write("urls", urls(20_000));
     let all = compare(&sandbox, "--memory 10kB --need add urls");
     let of = |name: &str| contender(&all, name)["bytes_for_keys"].as_f64().unwrap();
-    // n / -ln(1 - p) bits; of digests and filters exactly what they say elsewhere.
+    // n / -ln(1 - p) bits; for digests and filters exactly the numbers reported elsewhere.
     assert!(
         (of("one-hash") / 1_243_739_522.0 - 1.0).abs() < 1e-6,
         "{all}"

@@ -130,7 +130,7 @@ fn a_filter_remembers_across_runs() {
         dir.ok("dedup -v --filter seen.tamis tuesday").text(),
         "b\nc\n"
     );
-    // An ordinary filter, made beforehand, does as well.
+    // An ordinary filter created beforehand works as well.
     dir.ok("create fixed.tamis --capacity 1000 -p 1e-9");
     assert_eq!(dir.ok("dedup --filter fixed.tamis monday").text(), "a\nb\n");
     assert_eq!(dir.ok("check fixed.tamis monday").text(), "a\nb\na\n");
@@ -176,7 +176,7 @@ fn nothing_new_is_a_failure_only_if_asked() {
         let strict = dir.run(&format!("dedup --exit-code {line}"));
         assert_eq!(strict.code, status, "{line}: {}", strict.err);
     }
-    // What could not be read is an error either way.
+    // Unreadable input is an error either way.
     for line in ["dedup gone", "dedup --exit-code gone keys"] {
         assert_eq!(dir.run(line).code, 2, "{line}");
     }
@@ -207,7 +207,7 @@ fn compressed_input_and_output() {
     let expected = oracle(lines.as_bytes(), false);
     for extension in ["gz", "zst", "bz2", "xz", "txt"] {
         dir.ok(&format!("dedup in -o out.{extension}"));
-        // What we wrote, we read, from a file and from stdin.
+        // We can read our own output, from a file and from stdin.
         assert!(
             dir.ok(&format!("dedup out.{extension}")).out == expected,
             "{extension}"
@@ -270,7 +270,7 @@ fn keys_may_be_columns_pointers_and_urls() {
         dir.ok("dedup --url urls").text(),
         "HTTP://Example.org:80/a/../b#x\nhttp://example.org/c\n"
     );
-    // What is no URL stays as it is, and is counted.
+    // A key that isn't a URL is kept unchanged, and counted.
     let ran = dir.feed(
         "dedup --url",
         "http://a\nno url\nNO URL\nhttp://[\nhttp://A/\n",
@@ -302,10 +302,10 @@ fn input_that_fails_midway_is_used_as_far_as_it_goes() {
         ran.err
     );
     assert!(ran.out.len() > lines.len() / 4 && lines.as_bytes().starts_with(&ran.out));
-    // What was read is saved: the next run goes on behind it.
+    // What was read is saved: the next run continues after it.
     let rest = dir.ok("dedup --filter seen.tamis in").out;
     assert!([ran.out, rest].concat() == lines.as_bytes());
-    // One that is missing doesn't keep the next from being read.
+    // A missing file doesn't keep the next one from being read.
     dir.write("good", "x\n");
     let ran = dir.run("dedup gone good");
     assert_eq!((ran.code, ran.text()), (2, "x\n"));
@@ -333,7 +333,7 @@ fn a_closed_pipe_is_a_quiet_end() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(!String::from_utf8_lossy(&output.stderr).contains("writing"));
-    // Nobody saw the rest, so it is not remembered.
+    // Nobody saw the rest, so it isn't remembered.
     let next = dir.ok("dedup in --filter seen.tamis").out;
     assert!(next.len() > lines.len() / 2);
 }
@@ -350,7 +350,7 @@ fn a_signal_saves_what_was_done() {
         let dir = Sandbox::new();
         let mut command = dir.command("dedup --filter seen.tamis");
         // Tests may run under nohup, which leaves SIGHUP ignored.
-        // SAFETY: between fork and exec, `signal` may be called.
+        // SAFETY: `signal` may be called between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 libc::signal(signal, libc::SIG_DFL);
@@ -363,7 +363,7 @@ fn a_signal_saves_what_was_done() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The pipe stays open: the command waits for more when the signal comes.
+        // The pipe stays open: the command is waiting for more when the signal comes.
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(b"a\nb\n").unwrap();
         let mut printed = [0; 4];
@@ -391,8 +391,7 @@ fn a_signal_saves_what_was_done() {
     }
 }
 
-/// Killed at any moment, a run loses no record: what the filter claims was
-/// printed before.
+/// Killed at any moment, a run loses no record: every key in the filter was printed before.
 #[cfg(unix)]
 #[test]
 fn sigkill_never_loses_a_record() {
@@ -413,7 +412,7 @@ fn sigkill_never_loses_a_record() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            // The last tries are left to finish.
+            // The last tries run to the end.
             let patience = Duration::from_micros(3000 + (round * 7919 + kills * 4729) % 40_000);
             if kills < 12 {
                 std::thread::sleep(patience);
@@ -435,13 +434,13 @@ fn sigkill_never_loses_a_record() {
     }
 }
 
-/// Records that show when they are torn or glued.
+/// Records that reveal tearing or gluing.
 fn marked(range: std::ops::Range<u32>) -> Vec<String> {
     range.map(|i| format!("<record {i:07}>")).collect()
 }
 
-/// Fifty runs on changing inputs are killed, and all append to one file: what
-/// the filter claims is there, and whole.
+/// Fifty runs on changing inputs are killed, all appending to one file: every key in the filter is in the file,
+/// complete.
 #[cfg(unix)]
 #[test]
 fn sigkill_neither_loses_nor_glues_what_is_appended() {
@@ -459,7 +458,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
     };
     let written = || std::fs::metadata(dir.path("out")).map_or(0, |m| m.len());
     for run in 0..RUNS {
-        // Each run gets another part, which overlaps with those before.
+        // Each run gets another part, which overlaps with earlier ones.
         let part = all[run * STEP..][..3 * STEP].join("\n") + "\n";
         let before = written();
         let mut child = dir
@@ -476,7 +475,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
             let _ = stdin.write_all(part.as_bytes());
             stdin
         });
-        // Anywhere between its first record and its last new one.
+        // Anywhere between the run's first record and its last new one.
         let moment = before + (run as u64 * 104_729) % (17 * STEP as u64);
         while written() < moment {
             assert!(child.try_wait().unwrap().is_none(), "run {run} ended");
@@ -485,7 +484,7 @@ fn sigkill_neither_loses_nor_glues_what_is_appended() {
         child.kill().unwrap();
         child.wait().unwrap();
         drop(feeding.join().unwrap());
-        // Not every system tears a line when it kills. One that it tore is left.
+        // Not every system tears a line when it kills a process, so we tear one.
         if run.is_multiple_of(3) && dir.read("out").ends_with(b"\n") {
             append().write_all(b"<record 0").unwrap();
         }
@@ -532,7 +531,7 @@ fn what_is_appended_begins_a_line_of_its_own() {
     dir.write("out", "torn\n");
     append("dedup -z in");
     assert_eq!(dir.read("out"), b"torn\n\0a\nb\n\0");
-    // No line of anybody's is ended where nothing is printed.
+    // If nothing is printed, an unfinished line isn't ended.
     dir.write("out", "torn");
     append("dedup --count in");
     assert_eq!(dir.read("out"), b"torn2\n");
@@ -558,7 +557,7 @@ fn what_can_not_be_written_is_not_claimed() {
     assert!(err.contains("standard output is closed"), "{err}");
     let (code, err) = run("tamis dedup --filter seen in >/dev/full");
     assert_eq!(code, Some(2), "{err}");
-    // /dev/null is where the user wants it.
+    // Output goes to /dev/null on purpose.
     let (code, _) = run("tamis dedup --filter other in >/dev/null");
     assert_eq!(code, Some(0));
     assert_eq!(dir.ok("dedup --filter seen in").text(), "a\nb\n");
@@ -585,7 +584,7 @@ fn a_dry_run_changes_nothing() {
         );
     }
     assert_eq!(dir.read("seen"), before);
-    // Without it, --count and -v record what they see.
+    // Without it, --count and -v record the keys they see.
     assert_eq!(dir.ok("dedup --count --filter seen in").text(), "1\n");
     assert_eq!(dir.run("dedup --count --filter seen in").text(), "0\n");
     assert_eq!(dir.run("dedup --dry-run in").code, 2);

@@ -1,5 +1,5 @@
-//! `tamis explain`, textbook filters of given bits and hashes, and what `info` says of more keys
-//! than a filter is made for.
+//! `tamis explain`, textbook filters of given bits and hashes, and `info` on a filter with more keys than it is made
+//! for.
 
 use crate::common::Sandbox;
 use crate::foreign::samples::{SAMPLES, sample_path};
@@ -13,7 +13,7 @@ fn json(text: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The picture of every tutorial, to the letter.
+/// The picture from every tutorial, exactly.
 #[test]
 fn sixteen_bits_are_drawn_with_the_key_s_marked() {
     let dir = Sandbox::new();
@@ -53,7 +53,7 @@ answer         no, certainly: bit 15 is 0
     assert!(info.text().contains("16 bits, 3 hashes"), "{}", info.text());
 }
 
-/// Every kind, in and out: the answers of `check`, exactly.
+/// Every kind, with present and absent keys: exactly the answers of `check`.
 #[test]
 fn the_answer_is_that_of_check() {
     let dir = Sandbox::new();
@@ -87,7 +87,7 @@ fn the_answer_is_that_of_check() {
         let checked = dir.ok(&format!("check {filter} all"));
         assert_eq!(maybe, checked.text(), "{filter}");
         assert!(checked.text().lines().count() >= 120);
-        // And people get as many answers.
+        // The output for people has as many answers.
         let told = dir.ok(&format!("explain {filter} {}", asked.join(" ")));
         let answers = told
             .text()
@@ -117,7 +117,7 @@ fn keys_are_made_by_the_filter_s_rule() {
         "{}",
         told.text()
     );
-    // Two values, as a row of CSV.
+    // Two values, as a CSV row.
     dir.ok("create pairs.tamis --capacity 10 --values 2");
     dir.write("rows", "user,day\nada,\"1,5\"\n");
     dir.ok("add pairs.tamis -k csv:user,day rows");
@@ -126,7 +126,7 @@ fn keys_are_made_by_the_filter_s_rule() {
     let short = dir.run("explain pairs.tamis ada");
     assert_eq!(short.code, 2);
     assert!(short.err.contains("expected 2 values"), "{}", short.err);
-    // Bytes that are no text.
+    // Bytes that aren't text.
     dir.ok("create hex.tamis --capacity 10");
     dir.write("digests", "ff00\n");
     dir.ok("add hex.tamis --hex digests");
@@ -187,7 +187,7 @@ fn numbers_of_a_textbook_filter_are_checked() {
         ),
         ("--size 1MB --hashes 7", "at a rate of 0.00781, 1.00 MB"),
         ("--bits 16 --capacity 4", "at a rate of 0.165"),
-        // Far too few, and far too many: true, and said.
+        // Far too few keys, and far too many: reported correctly.
         (
             "--bits 16000 --hashes 3 --capacity 4",
             "at a rate of 4.21e-10",
@@ -199,7 +199,7 @@ fn numbers_of_a_textbook_filter_are_checked() {
     }
 }
 
-/// What `create` would make, before it is made.
+/// The plan of what `create` would make.
 #[test]
 fn plan_takes_the_numbers_of_a_textbook_filter() {
     let dir = Sandbox::new();
@@ -252,7 +252,7 @@ fn plan_takes_the_numbers_of_a_textbook_filter() {
     }
 }
 
-/// A teaching size goes wherever other filters go.
+/// A filter of teaching size works like any other.
 #[test]
 fn a_teaching_size_is_a_filter_like_others() {
     let dir = Sandbox::new();
@@ -271,7 +271,7 @@ fn a_teaching_size_is_a_filter_like_others() {
     assert_eq!(dir.read("both"), dir.read("copied"));
 }
 
-/// Every sample of another system, in and out: the answers of `check`, exactly.
+/// Every sample of another system, with present and absent keys: exactly the answers of `check`.
 #[test]
 fn other_systems_filters_are_explained() {
     let dir = Sandbox::new();
@@ -355,11 +355,11 @@ fn info_does_not_call_a_low_count_exact() {
         );
         assert!(info.err.contains("holds about "), "{}", info.err);
     }
-    // What stores its keys counts them.
+    // A filter that stores its keys counts them.
     dir.ok("create c --capacity 1000 --kind cuckoo");
     dir.feed("add c", lines(1000));
     assert_eq!(json_of(&dir, "info --json c")["keys_at_least"], false);
-    // A picture's rate is so high that its count is low long before.
+    // A tiny filter has so high a rate that its count is low much earlier.
     dir.ok("create toy --kind bloom --bits 16 --hashes 3");
     dir.feed("add toy", lines(4));
     assert_eq!(json_of(&dir, "info --json toy")["keys_at_least"], true);

@@ -1,5 +1,4 @@
-//! Filters of other systems through the real command: files that their own
-//! programs wrote, and what is wrong with files.
+//! Other systems' filters through the real command: files written by their own programs, and damaged files.
 
 mod hashes;
 mod hostile;
@@ -51,7 +50,7 @@ fn every_sample_is_opened_asked_told_and_verified() {
             lines(&keys),
             "{file}: all keys are there, in order"
         );
-        // The flags are no longer needed to name the format, but may.
+        // The format may be named, though it is recognised.
         let parameters = flags
             .strip_prefix("--format ")
             .map(|parameters| format!(",{parameters}"));
@@ -78,7 +77,7 @@ fn every_sample_is_opened_asked_told_and_verified() {
             let others = absent(sample, 20_000);
             let found = sandbox.feed(&format!("check -c {flags} f"), lines(&others));
             let found: f64 = found.text().trim().parse().unwrap();
-            // The formula's rate and a quarter, four standard errors, and a bit.
+            // The formula's rate plus a quarter, four standard errors, and a bit.
             let most = 25_000.0 * rate + 4.0 * (20_000.0 * rate).sqrt() + 3.0;
             assert!(
                 found <= most,
@@ -115,7 +114,7 @@ fn keys_are_added_and_stay_and_the_file_is_replaced_as_a_whole() {
         let all = [(sample.keys)(), more].concat();
         let found = sandbox.feed(&format!("check {flags} f"), lines(&all));
         assert_eq!(found.text(), lines(&all), "{file}");
-        // What is there is not new again, and changes nothing but a cuckoo filter's copies.
+        // Present keys aren't new again, and only change a cuckoo filter's copies.
         if sample.can == Can::Add {
             let after = sandbox.read("f");
             let again = sandbox.feed(&format!("add --new {flags} f"), lines(&all));
@@ -239,7 +238,7 @@ fn two_formats_that_fit_are_named() {
             .text(),
         "key1\n"
     );
-    // One hash less, and only one fits.
+    // With one hash less, only one format fits.
     sandbox.write("f", [2u32, 1, 7, 1, 0, 0].map(u32::to_be_bytes).concat());
     assert!(sandbox.ok("info f").text().contains("spark"));
 }
@@ -301,7 +300,7 @@ fn a_key_that_cannot_be_encoded_is_an_error_and_never_absent() {
         &sandbox.feed("check --format keys=utf16 f", b"\xFF\n"),
         &["UTF-8"],
     );
-    // Case and columns are the user's business, rules that only our files remember are not.
+    // Users may choose case and columns, but not rules that only our files record.
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");
     assert_eq!(
         sandbox.feed("check --format keys=lower f", "KEY7\n").text(),
@@ -414,7 +413,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
         ));
         assert_eq!(found.text(), lines(&words()), "{format}");
         sandbox.ok(&format!("verify --probes 100k {format}.built"));
-        // The set decides, not the order or how often.
+        // Only the set of keys matters, not their order or number.
         let mut mixed = words();
         mixed.reverse();
         mixed.extend(words());
@@ -429,7 +428,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
         assert!(
             sandbox.read(&format!("{format}.again")) == sandbox.read(&format!("{format}.built"))
         );
-        // Nothing is overwritten unasked.
+        // Nothing is overwritten without being asked.
         let line = format!("build --format {format}{flags} keys -o {format}.built");
         fails(&sandbox.run(&line), &["already exists", "--force"]);
         sandbox.ok(&format!("{line} --force"));
@@ -445,7 +444,7 @@ fn filters_are_created_and_built_as_their_systems_do() {
         sandbox.ok("check --format keys=int64 longs numbers").text(),
         lines(&numbers())
     );
-    // The first name is the file without -o, as ever.
+    // Without -o, the first name is the file, as usual.
     sandbox.ok("build --format dcso,keys=utf8 first.bloom keys");
     assert!(sandbox.read("first.bloom") == sandbox.read("dcso.built"));
 
@@ -517,7 +516,7 @@ fn filters_of_one_shape_are_united_and_others_are_not() {
         ));
         let found = sandbox.ok(&format!("check {flags} {format}.ab all"));
         assert_eq!(found.text(), lines(&words()), "{format}");
-        // Without a count, it is the very filter that all keys make.
+        // Without a count, it is identical to the filter of all keys.
         if !matches!(format, "dcso" | "poppy" | "redisbloom") {
             let (united, all) = (format!("{format}.ab"), format!("{format}.all"));
             assert!(sandbox.read(&united) == sandbox.read(&all), "{format}");
@@ -611,15 +610,15 @@ fn a_filter_that_is_full_by_its_own_rule_says_so_and_stays_as_it_was() {
     let ran = sandbox.run("add --format keys=utf8 full keys");
     fails(&ran, &["made for 100 keys", "unchanged"]);
     assert_eq!(sandbox.read("full"), before);
-    // One that takes them anyway tells what that does to its rate.
+    // A format that accepts more keys reports its rate.
     sandbox.ok("create --format dcso --capacity 100 over");
     let ran = sandbox.ok("add --format keys=utf8 over keys");
     assert!(ran.err.contains("was made for 100"), "{}", ran.err);
     assert!(sandbox.ok("info over").err.contains("was made for 100"));
 }
 
-/// Keys of up to eight bytes are poppy's own hash, so that their bits may
-/// coincide, but never with less than a key's own.
+/// poppy hashes keys of up to eight bytes as themselves, so different keys' bits may coincide, but a key is always
+/// found.
 #[test]
 fn poppys_short_keys_are_found() {
     let sandbox = Sandbox::new();
@@ -630,7 +629,7 @@ fn poppys_short_keys_are_found() {
         sandbox.ok("check --format keys=utf8 f short").text(),
         lines(&short)
     );
-    // An empty key is eight zeros, as is one of eight NULs: poppy can't tell them apart.
+    // An empty key is eight zeros, like a key of eight NULs: poppy can't distinguish them.
     sandbox.ok("create --format poppy --capacity 10 g");
     assert_eq!(sandbox.feed("add --format keys=utf8 g", "\n").code, 0);
     let nuls = sandbox.feed("check --format keys=utf8 g", "\0\0\0\0\0\0\0\0\n");
@@ -660,7 +659,7 @@ fn commands_for_our_own_filters_say_what_it_is() {
         &["--shared"],
     );
     assert_eq!(sandbox.read("f"), before);
-    // And what dedup's hint says is true: each new record once.
+    // dedup's hint is right: each new record is printed once.
     let ran = sandbox.feed(
         "add --format keys=utf8 --new f",
         "new one\nkey7\nnew one\nother\n",
@@ -668,7 +667,7 @@ fn commands_for_our_own_filters_say_what_it_is() {
     assert_eq!(ran.text(), "new one\nother\n");
 }
 
-/// Python's numbers are `hash()` of them in pybloomfiltermmap3's files.
+/// In pybloomfiltermmap3's files, a Python number's key is its `hash()`.
 #[test]
 fn numbers_of_python_are_found() {
     let sandbox = Sandbox::new();
@@ -676,7 +675,7 @@ fn numbers_of_python_are_found() {
         "f",
         std::fs::read(sample_path("pybloomfilter/pbfm3_0.6.3_numbers.bloom")).unwrap(),
     );
-    // Made there of: range(-20, 20), the numbers below, and 0.5, -2.25, inf, -inf.
+    // The sample has: range(-20, 20), the numbers below, and 0.5, -2.25, inf, -inf.
     let mut numbers: Vec<String> = (-20..20).map(|i| i.to_string()).collect();
     for edge in [(1i128 << 61) - 1, 1 << 61, (1 << 63) - 1, 1 << 63, 1 << 100] {
         numbers.extend([
@@ -694,7 +693,7 @@ fn numbers_of_python_are_found() {
             .text(),
         all
     );
-    // What would deny keys that are there is refused, and says what to do.
+    // Key types that would deny present keys are refused, with a hint.
     for keys in ["int64", "int32", "float64", "float32"] {
         for command in ["check", "add"] {
             let refused = sandbox.run(&format!("{command} --format keys={keys} f numbers"));
@@ -714,8 +713,7 @@ fn numbers_of_python_are_found() {
     fails(&elsewhere, &["python-number"]);
 }
 
-/// Gzip that unpacks to more than is allowed is refused within a small memory,
-/// also where it says that it is less.
+/// Gzip that expands beyond the limit is refused within little memory, even if its trailer claims less.
 #[cfg(target_os = "linux")]
 #[test]
 fn unpacking_is_bounded() {
@@ -747,11 +745,11 @@ fn unpacking_is_bounded() {
     };
     run(150_000, "info bomb.gz");
     run(150_000, "info --format unpacked=40MB forged.gz");
-    // By default it is unpacked to 256 MiB, and no further.
+    // The default limit is 256 MiB.
     run(900_000, "info forged.gz");
 }
 
-/// What is no filter is refused with the list of those that are known.
+/// A file that isn't a filter is refused with the list of known formats.
 #[test]
 fn the_hint_lists_the_formats() {
     let sandbox = Sandbox::new();
@@ -763,7 +761,7 @@ fn the_hint_lists_the_formats() {
     );
 }
 
-/// rbloom's files say nothing of themselves.
+/// rbloom's files don't identify themselves.
 #[test]
 fn rbloom_must_be_named() {
     let sandbox = with_sample("rbloom/rbloom_1.5.4_sha256_pickle.bin");

@@ -41,7 +41,7 @@ fn the_examples_of_hbase() {
     let found = dir.ok("grep -n --key csv:row,qualifier r2,q2 both");
     assert_eq!(found.text(), "sf2:3:r2,q2,v\n");
 
-    // Which of several keys is meant must be said.
+    // With several key specs, the user has to name one.
     let unsaid = dir.run("grep --candidates r1 both");
     assert_eq!(unsaid.code, 2);
     assert!(unsaid.err.contains("--key") && unsaid.err.contains("csv:row, csv:row,qualifier"));
@@ -50,7 +50,7 @@ fn the_examples_of_hbase() {
     assert!(unknown.err.contains("csv:row,qualifier"), "{}", unknown.err);
 }
 
-/// A request's id, 16 digits as good as random.
+/// A request's id, 16 pseudo-random digits.
 fn id(number: u64) -> String {
     format!("{:016x}", (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
@@ -108,7 +108,7 @@ fn logs_are_found_like_grep_finds_them() {
             assert!(compress("gzip", &dir.path(&name)));
         }
     }
-    // Others are there on most systems; what they can't pack stays as it is.
+    // These tools exist on most systems; files that they can't compress stay plain.
     for (tool, file) in [("zstd", 1), ("bzip2", 2), ("xz", 3)] {
         let path = dir.path(&format!("logs/{file:04}.log"));
         if compress(tool, &path) {
@@ -134,7 +134,7 @@ fn logs_are_found_like_grep_finds_them() {
     for n in [0, 1, 5, 6, files - 1] {
         let id = id(n << 32 | 7);
         let found = dir.ok(&format!("grep -n {id} logs.index"));
-        // What grep finds in the plain files, and zgrep in those of gzip.
+        // What grep finds in plain files, and zgrep in gzip files.
         let expected = Command::new("sh")
             .arg("-c")
             .arg("{ grep -rnF --include='*.log' \"$1\" logs; zgrep -nHF \"$1\" logs/*.gz; } | sort")
@@ -144,13 +144,13 @@ fn logs_are_found_like_grep_finds_them() {
             .unwrap();
         let expected = String::from_utf8(expected.stdout).unwrap();
         match n {
-            // Compressed otherwise, which neither reads.
+            // Compressed in a format that neither of them reads.
             1 => assert_eq!(found.text().lines().count(), 3),
             _ => assert_eq!(found.text(), expected),
         }
         assert_eq!(lines(&expected).len(), if n == 1 { 0 } else { 3 });
     }
-    // An address, and a phrase with white space, which stand in many files.
+    // An address, and a phrase with white space, both of which occur in many files.
     let found = dir.ok("grep -c page=2 logs.index");
     assert_eq!(lines(found.text()).len(), files as usize);
     let naive = log(7, bytes);
@@ -191,7 +191,7 @@ fn a_rerun_reads_only_what_changed() {
     dir.write("d/b", "replaced\n");
     fs::remove_file(dir.path("d/sub/c")).unwrap();
     dir.write("d/new", "brand new\n");
-    // Before the index knows: changed and new files are candidates, gone ones are not.
+    // Before the index is updated: changed and new files are candidates, deleted ones aren't.
     let ran = dir.ok("grep --candidates brand ix");
     assert_eq!(ran.text(), "d/b\nd/new\n");
     assert!(ran.err.contains("d/b: changed") && ran.err.contains("d/new: not in the index"));
@@ -221,11 +221,11 @@ fn a_rerun_reads_only_what_changed() {
     assert_eq!(which(&dir, "brand ix"), ["d/new"]);
     assert_eq!(which(&dir, "replaced ix"), ["d/b"]);
     assert_eq!(which(&dir, "only-in--hidden ix"), ["d/.hidden"]);
-    // An update and a new index are the same bytes.
+    // An update gives the same bytes as a new index.
     dir.ok("index fresh -p 1e-6 d");
     assert_eq!(dir.read("ix"), dir.read("fresh"));
 
-    // Another key or rate concerns every file.
+    // Another key or rate affects every file.
     let all = dir.ok("index ix -p 1e-3");
     assert!(
         all.err.contains("again: ") && all.err.contains("4 new or changed"),
@@ -236,7 +236,7 @@ fn a_rerun_reads_only_what_changed() {
     assert!(all.err.contains("again: "), "{}", all.err);
     assert_eq!(dir.run("grep --candidates brand ix").code, 1);
     assert_eq!(dir.ok("grep -n replaced ix").text(), "d/b:1:replaced\n");
-    // Other files take the place of those before.
+    // Other files replace the previous ones.
     let fewer = dir.ok("index ix d/sub d/a");
     assert!(
         fewer.err.contains("1 file,") && fewer.err.contains("3 gone"),
@@ -263,13 +263,13 @@ fn an_index_answers_from_any_folder() {
         format!("{}\n", place.display())
     );
     assert_eq!(run(".", "grep -nI needle ix"), "1:needle\n");
-    // A refresh looks where the first run was.
+    // An update looks in the first run's places.
     dir.write("work/logs/b", "other\n");
     run(".", "index ix");
     assert_eq!(run("work", "grep --candidates other ../ix"), "logs/b\n");
 }
 
-/// Appended, cut, replaced with equal size and times: a file that changed is never skipped.
+/// Appended to, truncated, replaced with equal size and times: a changed file is never skipped.
 #[test]
 fn a_changed_file_is_never_skipped() {
     let dir = Sandbox::new();
@@ -288,7 +288,7 @@ fn a_changed_file_is_never_skipped() {
     };
     open("appended").write_all(b"wanted\n").unwrap();
     open("cut").set_len(4).unwrap();
-    // Another file under its name, of equal size and time of modification.
+    // Another file with the same name, size and modification time.
     let old = fs::metadata(dir.path("replaced")).unwrap();
     dir.write("other", "wanted: 1234567890 1234567890\n\n");
     let other = fs::metadata(dir.path("other")).unwrap();
@@ -304,7 +304,7 @@ fn a_changed_file_is_never_skipped() {
     };
     set_times("other", &old);
     fs::rename(dir.path("other"), dir.path("replaced")).unwrap();
-    // The same file, overwritten, and its time set back.
+    // The same file, overwritten, with its time set back.
     let old = fs::metadata(dir.path("in-place")).unwrap();
     let mut file = fs::File::options()
         .write(true)
@@ -363,7 +363,7 @@ fn empty_binary_and_damaged_files() {
     let ran = dir.ok("grep --candidates nowhere ix");
     assert_eq!(ran.text(), "d/cut.gz\n");
     assert!(ran.err.contains("could not be indexed"), "{}", ran.err);
-    // What can be read of it is searched, and the rest told.
+    // The readable part is searched, and the rest reported.
     let found = dir.run("grep -c needle-7 ix");
     assert_eq!((found.code, found.text()), (0, "d/binary:1\n"));
     assert_eq!(dir.run("grep -c --strict needle-7 ix").code, 2);
@@ -372,7 +372,7 @@ fn empty_binary_and_damaged_files() {
         dir.run("grep -n packed ix").text(),
         "d/whole.gz:1:packed words\n"
     );
-    // Mended, it is read.
+    // Once repaired, it is read.
     dir.write("d/cut.gz", gzip(b"mended\n"));
     dir.ok("index ix");
     assert_eq!(which(&dir, "mended ix"), ["d/cut.gz"]);
@@ -385,7 +385,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A file whose bytes can't be had, for root either: its own memory, from address 0.
+/// A file that even root can't read: its own memory, from address 0.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_read_is_always_a_candidate() {
@@ -410,7 +410,7 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
     assert_eq!((found.code, found.text()), (0, "d/good:1:word\n"));
     assert_eq!(dir.run("grep --strict word ix").code, 2);
     assert!(found.err.contains("d/bad: "), "{}", found.err);
-    // A folder where a file was.
+    // A folder in place of a file.
     fs::remove_file(dir.path("d/good")).unwrap();
     fs::create_dir(dir.path("d/good")).unwrap();
     dir.write("d/good/inner", "word\n");
@@ -426,7 +426,7 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
     );
     assert!(!dir.path("other").exists());
 
-    // All of it out of reach: the index stays.
+    // Everything unreachable: the index is kept.
     fs::rename(dir.path("d"), dir.path("unmounted")).unwrap();
     let before = dir.read("ix");
     let away = dir.run("index ix");
@@ -435,7 +435,7 @@ fn a_file_that_cannot_be_read_is_always_a_candidate() {
     assert_eq!(dir.read("ix"), before);
 }
 
-/// An index in the folder that it indexes is no file of it.
+/// An index in the folder that it indexes isn't indexed itself.
 #[test]
 fn the_index_itself_is_left_out() {
     let dir = Sandbox::new();
@@ -444,7 +444,7 @@ fn the_index_itself_is_left_out() {
     assert!(dir.ok("index ix .").err.contains("up to date"));
     assert_eq!(which(&dir, "word ix"), ["./a"]);
     assert_eq!(dir.run("grep --candidates nothing ix").code, 1);
-    // Named with the others, and under another name.
+    // Named along with others, and under another name.
     dir.ok("index ix a ix");
     assert!(dir.ok("index ix").err.contains("up to date"));
     #[cfg(unix)]
@@ -456,24 +456,24 @@ fn the_index_itself_is_left_out() {
     }
 }
 
-/// An interrupted run keeps what it has, misses nothing, and the next one goes on.
+/// An interrupted run keeps its results and misses nothing; the next one continues.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_run_keeps_what_it_has() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path("d")).unwrap();
     dir.write("d/0-small", "word\n");
-    // Gigabytes, packed small: they take longer than this test waits.
+    // Gigabytes, compressed to little: indexing them takes longer than this test waits.
     let member = gzip("some words of a long log\n".repeat(1 << 20).as_bytes());
     dir.write("d/large.gz", member.repeat(400));
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let _ = fs::remove_file(dir.path("ix"));
         let mut child = crate::common::start(dir.command("index -j1 ix d").stderr(Stdio::piped()));
-        // Once the index is there, it is at work.
+        // Once the index exists, it is at work.
         while !dir.path("ix").exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // SAFETY: signals a child of ours that has not been waited for.
+        // SAFETY: signals our own child, which has not been waited for.
         assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
         let code = child.wait().unwrap().code();
         assert_eq!(code, Some(128 + signal));
@@ -509,7 +509,7 @@ fn every_format_has_its_keys() {
         "index ix -p 1e-6 --key csv:name --key csv:id --key tsv:2 --key jsonl:/id \
          --key jsonl:/id,/user/name --key prefix:3:csv:name --key csv:1 t.csv t.tsv t.jsonl",
     );
-    // The columns are not in every file, which is told and no error.
+    // The columns aren't in every file, which is reported but isn't an error.
     assert!(
         made.err
             .contains("2 files without a key csv:name, for example t.jsonl: no column"),
@@ -543,7 +543,7 @@ fn every_format_has_its_keys() {
     );
 }
 
-/// A query must find whatever indexing took for the value.
+/// A query must find any value as it was indexed.
 #[test]
 fn values_written_in_odd_ways_are_found() {
     let dir = Sandbox::new();
@@ -604,7 +604,7 @@ fn several_keys_are_told_apart() {
     assert_eq!(dir.run("grep --candidates ix").code, 2);
 }
 
-/// What an earlier version made can't be asked, but says what to make again.
+/// An index of an earlier version can't be queried, but records what to index again.
 #[test]
 fn an_index_of_the_first_edition_is_made_again() {
     let dir = Sandbox::new();
@@ -757,11 +757,11 @@ fn parquet_rows_are_found() {
     assert_eq!(ask("parquet:id,name", "-7,\"z,1\""), "b:1:-7,\"z,1\"\n");
     assert_eq!(ask("parquet:id,name", "2,"), "");
     assert_eq!(which(&dir, "--key parquet:name z,1 ix"), ["b"]);
-    // Its bytes are no words, but its columns are known.
+    // Its bytes aren't words, but its columns are known.
     assert_eq!(which(&dir, "--key word nowhere ix"), ["a", "b"]);
     assert_eq!(dir.run("grep --candidates --key parquet:id 77 ix").code, 1);
     assert!(dir.ok("index ix").err.contains("up to date"));
-    // Inside gzip its columns are not.
+    // Inside gzip its columns aren't known.
     dir.write("b", gzip(&dir.read("a")));
     dir.ok("index ix");
     assert_eq!(which(&dir, "--key parquet:id 77 ix"), ["b"]);

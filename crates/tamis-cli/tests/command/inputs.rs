@@ -1,4 +1,4 @@
-//! What is read, however it is packed, listed or damaged.
+//! Inputs, however compressed, listed or damaged.
 
 use crate::common::Sandbox;
 use std::fs;
@@ -34,7 +34,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 type Encode = fn(&[u8]) -> Vec<u8>;
 const FORMATS: [(&str, Encode); 4] = [("gzip", gzip), ("zstd", zstd), ("bzip2", bzip2), ("xz", xz)];
 
-/// A line at the very end, without a line feed, is where such files lose something.
+/// A last line without a line feed is the part most easily lost.
 #[test]
 fn what_follows_compressed_data_costs_none_of_it() {
     let text = format!("{}last", lines(0..5));
@@ -89,7 +89,7 @@ fn what_follows_compressed_data_costs_none_of_it() {
                 .any(|line| line.starts_with(&format!("{end}:")));
             assert!(found, "{name}, {end}: {}{}", ran.text(), ran.err);
         }
-        // What was cut has no last line.
+        // After truncation, there is no last line.
         dir.write("cut", &whole[..whole.len() - 5]);
         let ran = dir.run("dedup -q cut");
         assert_eq!(ran.code, 2);
@@ -146,7 +146,7 @@ fn an_unclosed_quote_is_told_and_costs_no_row() {
     assert!(ran.err.contains("may hold any key"), "{}", ran.err);
 }
 
-/// 80 MB behind a quote take a fraction of that.
+/// 80 MB after an unclosed quote take a fraction of that memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_unclosed_quote_takes_no_memory_for_the_rest() {
@@ -189,7 +189,7 @@ fn files_may_come_from_lists_and_folders() {
     assert_eq!(dir.ok("dedup -q in").text(), sorted);
     assert_eq!(dir.ok("dedup -q in outside").text(), sorted);
     assert_eq!(dir.ok("dedup -q outside in").text(), "6\n2\n1\n3\n4\n5\n");
-    // What the command uses itself is not its input.
+    // The command's own files aren't its input.
     for _ in 0..2 {
         dir.ok("dedup -q in -o in/out --filter in/seen --report in/report --force");
     }
@@ -217,7 +217,7 @@ fn files_may_come_from_lists_and_folders() {
         "in/sub/a:1:3\nin/sub/deep/.hidden:1:4\n"
     );
 
-    // An empty list is one, and not standard input.
+    // An empty list of files means no files, not standard input.
     dir.write("none", "");
     assert_eq!(dir.feed("dedup -q --files-from none", "x\n").text(), "");
     for (line, input, said) in [
@@ -233,14 +233,14 @@ fn files_may_come_from_lists_and_folders() {
     }
 }
 
-/// Many files become one chunk; none of their ends is lost.
+/// Many files become one chunk; none of their line ends is lost.
 #[test]
 fn many_small_files_are_as_one() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path("in")).unwrap();
     let mut all = String::new();
     for i in 0..3000 {
-        // Without a line feed at the end, empty, with several lines.
+        // Without a final line feed, empty, or with several lines.
         let text = match i % 4 {
             0 => format!("{i}"),
             1 => String::new(),
@@ -262,7 +262,7 @@ fn many_small_files_are_as_one() {
         let ran = dir.ok(&format!("dedup --exact -j {threads} in"));
         assert!(ran.text() == expected, "{}", ran.err);
     }
-    // Headers are those of each file.
+    // Each file has its own header.
     for i in 0..50 {
         dir.write(&format!("{i:02}.csv"), format!("id,n\n{i},a\n7,b"));
     }
@@ -284,7 +284,7 @@ fn many_small_files_are_as_one() {
     );
 }
 
-/// What some programs put before UTF-8 is not part of the first key, however the text is packed.
+/// A byte order mark isn't part of the first key, however the text is compressed.
 #[test]
 fn a_byte_order_mark_is_not_text() {
     let dir = Sandbox::new();
@@ -325,10 +325,10 @@ fn a_byte_order_mark_is_not_text() {
             .text(),
         "{\"id\":1}\n"
     );
-    // Names of files, too.
+    // Also in lists of file names.
     dir.write("list", "\u{FEFF}plain\n");
     assert_eq!(dir.ok("dedup -q --files-from list").text(), "a\nb\n");
-    // Anywhere else it is text; and bytes as they are have it.
+    // Elsewhere it is text, and so it is in raw bytes.
     assert_eq!(
         dir.feed("dedup -q", "a\n\u{FEFF}a\n").text(),
         "a\n\u{FEFF}a\n"
@@ -336,7 +336,7 @@ fn a_byte_order_mark_is_not_text() {
     assert_eq!(dir.ok("dedup -q --raw plain").out, marked);
 }
 
-/// Records of one character and a NUL look like UTF-16, but who says how records end knows better.
+/// Records of one character and a NUL look like UTF-16, but an explicit record end takes precedence.
 #[test]
 fn records_that_end_with_nul_are_not_utf_16() {
     let dir = Sandbox::new();
@@ -348,7 +348,7 @@ fn records_that_end_with_nul_are_not_utf_16() {
     assert_eq!((ran.code, ran.text()), (0, "1;\0;2;"), "{}", ran.err);
     let marked = dir.feed("dedup -z --strict", b"\xFF\xFEa\0b\0");
     assert_eq!(marked.out, b"\xFF\xFEa\0b\0", "{}", marked.err);
-    // Lines are.
+    // Lines like that are refused.
     assert_eq!(dir.feed("dedup --strict", &digits).code, 2);
 }
 
@@ -393,7 +393,7 @@ fn what_has_no_lines_is_named() {
             );
         }
     }
-    // Bytes as they are.
+    // Raw bytes.
     let ran = dir.ok("dedup -q --raw packed.gz");
     let packed = dir.read("packed.gz");
     assert!(ran.out.starts_with(&packed[..10]));

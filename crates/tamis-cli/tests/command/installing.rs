@@ -1,5 +1,5 @@
-//! Completions in the shells that load them, and manual pages as `man` shows them. A shell or
-//! `man` that is missing fails these tests: `./test` installs them.
+//! Completions in the shells that load them, and manual pages as `man` shows them. If a shell or `man` is missing,
+//! these tests fail: `./test` installs them.
 
 use crate::common::{Ran, Sandbox};
 use std::collections::BTreeSet;
@@ -7,8 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A folder with what a user has after installing: the scripts where their shells look, and a
-/// filter to be named.
+/// A user's folder after installation: the scripts where their shells look, and a filter to complete.
 fn installed() -> Sandbox {
     let dir = Sandbox::new();
     for (shell, name) in [("bash", "tamis"), ("zsh", "_tamis"), ("fish", "tamis.fish")] {
@@ -20,7 +19,7 @@ fn installed() -> Sandbox {
     dir
 }
 
-/// Runs a program with `tamis` on its path, and nothing of the user's own settings.
+/// Runs a program with `tamis` on its path, without the user's settings.
 fn run(dir: &Sandbox, program: &str, args: &[&str]) -> Ran {
     let tamis = Path::new(env!("CARGO_BIN_EXE_tamis")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
@@ -43,10 +42,10 @@ fn run(dir: &Sandbox, program: &str, args: &[&str]) -> Ran {
     ran
 }
 
-/// What must be offered for a line, and what must not, in every shell.
+/// For each line, what every shell must offer, and what it must not.
 const LINES: [(&str, &[&str], &[&str]); 5] = [
     ("tamis co", &["compare", "copy"], &["check"]),
-    // A command of its own use is hidden.
+    // An internal command is hidden.
     ("tamis compare", &["compare"], &["compare-step"]),
     ("tamis dedup --fil", &["--filter"], &["--exact"]),
     ("tamis dedup --claim a", &["after"], &["before"]),
@@ -74,8 +73,8 @@ fn expect(shell: &str, line: &str, ran: &Ran, offered: &str) {
     }
 }
 
-/// Bash calls the function that the script registers with the words, the one at the cursor and the
-/// one before it. Where that finds nothing, `-o default` stands for the names of files.
+/// Bash calls the function that the script registers with the words, the one at the cursor and the one before it. If
+/// that finds nothing, `-o default` completes file names.
 #[test]
 fn bash_completes() {
     let dir = installed();
@@ -104,7 +103,7 @@ fn bash_completes() {
         let ran = run(&dir, "bash", &args);
         expect("bash", line, &ran, ran.text());
     }
-    // As the help of `tamis completions` has it.
+    // As in the help of `tamis completions`.
     let sourced = "source <(tamis completions bash); complete -p tamis";
     let ran = run(&dir, "bash", &["-c", sourced]);
     assert!(
@@ -169,7 +168,7 @@ fn commands(dir: &Sandbox) -> Vec<String> {
     // In groups, between the usage and the options.
     let list = help.text().split("Usage: ").nth(1).unwrap();
     let list = list.split("\nOptions:\n").next().unwrap();
-    // What a description has on further lines is indented further.
+    // Further lines of a description are indented more.
     let names: Vec<String> = list
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
@@ -188,7 +187,7 @@ fn man(dir: &Sandbox, page: &str) -> String {
         "man -l {page}: {}",
         ran.err
     );
-    // Without a terminal, man prints no more than backspaces for bold and underlined text.
+    // Without a terminal, man only uses backspaces for bold and underlined text.
     let mut plain = String::new();
     for letter in ran.text().chars() {
         match letter {
@@ -220,7 +219,7 @@ fn every_command_has_a_page_that_man_shows_without_a_warning() {
         assert!(text.contains(&format!("\n       {name} - ")), "{text}");
         assert!(text.contains("\nSYNOPSIS\n"), "{text}");
     }
-    // Again, over what is there.
+    // Again, over existing files.
     dir.ok("man a/new/folder");
 }
 
@@ -245,7 +244,7 @@ fn a_page_has_every_option_and_every_example_of_the_help() {
         let Some((_, examples)) = help.text().split_once("\nExamples:\n") else {
             continue;
         };
-        // The help wraps what is longer than its lines, and the page does not.
+        // The help wraps long lines, and the page doesn't.
         for example in examples.lines().map(str::trim) {
             assert!(
                 page.lines().any(|line| line.contains(example)),

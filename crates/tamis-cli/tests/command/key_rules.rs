@@ -1,4 +1,4 @@
-//! A filter remembers how its keys are made: whoever asks it later need not.
+//! A filter records how its keys are made, so later commands need not repeat it.
 
 use crate::common::Sandbox;
 
@@ -130,7 +130,7 @@ fn unlike_rules_are_not_merged() {
     assert!(dir.ok("info m.tamis").text().contains("case ignored"));
 }
 
-/// The first keys decide, as long as nobody has said.
+/// The first keys decide, unless a rule was given.
 #[test]
 fn an_empty_filter_takes_the_rule_of_its_first_keys() {
     let dir = Sandbox::new();
@@ -145,7 +145,7 @@ fn an_empty_filter_takes_the_rule_of_its_first_keys() {
         assert!(info.text().contains("case ignored, 2 values joined"));
         assert_eq!(dir.run("add f.tamis list").code, 2);
     }
-    // What several processes share is said before.
+    // For a filter that several processes share, the rule must be given first.
     dir.ok("create f.tamis --capacity 100 --force");
     let shared = dir.run("add --shared -i f.tamis list");
     assert_eq!(shared.code, 2);
@@ -168,7 +168,7 @@ fn deduplication_without_a_filter_has_its_rule_too() {
             dir.read("list")
         );
     }
-    // A line's end may be CR LF; spaces count.
+    // A line may end with CR LF; spaces count.
     assert_eq!(dir.feed("dedup -q", "a\na\r\na \n").text(), "a\na \n");
 }
 

@@ -1,13 +1,13 @@
-//! The command, run as people run it, in a folder of its own.
+//! Runs the command as users do, in a temporary folder.
 
 #[path = "../common/mod.rs"]
 mod common;
 mod random;
 #[path = "../../../tamis-redis/tests/common/mod.rs"]
-#[allow(dead_code, unused_imports)] // the tests of Redis use the rest
+#[allow(dead_code, unused_imports)] // the Redis tests use the rest
 mod servers;
 #[path = "../../../tamis/tests/common/windows.rs"]
-#[allow(dead_code)] // questions between additions
+#[allow(dead_code)] // queries between additions
 mod window_events;
 
 #[cfg(unix)]
@@ -19,7 +19,7 @@ mod compare;
 mod dedup;
 mod explain;
 mod foreign;
-// No index is made on Windows.
+// Windows has no indexes.
 #[cfg(unix)]
 mod grep;
 #[cfg(unix)]

@@ -1,5 +1,4 @@
-//! Outputs and files are never destroyed: a result appears whole or not at all,
-//! and only regular files are replaced.
+//! Outputs and files are never destroyed: a result appears complete or not at all, and only regular files are replaced.
 
 use crate::common::{Ran, Sandbox};
 use std::fs;
@@ -36,21 +35,21 @@ fn a_failed_run_leaves_the_output_alone_and_says_where_its_part_is() {
     let dir = Sandbox::new();
     dir.write("keep.txt", "kept\n");
     dir.write("a", lines(0..1000));
-    // Nothing could be read.
+    // Nothing was readable.
     let typo = dir.run("dedup typo.txt -o keep.txt --force");
     assert_eq!(typo.code, 2);
     assert_eq!(dir.read("keep.txt"), b"kept\n");
     assert_eq!(dir.list(), ["a", "keep.txt"]);
-    // One of two files could.
+    // One of two files was.
     let half = dir.run("dedup a typo.txt -o keep.txt --force");
     assert_eq!(half.code, 2);
     assert!(half.err.contains("keep.txt.partial"), "{}", half.err);
     assert_eq!(dir.read("keep.txt"), b"kept\n");
     assert_eq!(dir.read("keep.txt.partial"), lines(0..1000).as_bytes());
-    // A second failure takes nothing away.
+    // A second failure keeps the first partial output.
     assert_eq!(dir.run("dedup typo.txt a -o keep.txt --force").code, 2);
     assert_eq!(dir.read("keep.txt.partial-2"), lines(0..1000).as_bytes());
-    // Without anything there before, too.
+    // Also if there was nothing before.
     assert_eq!(dir.run("dedup a typo.txt -o new.txt.gz").code, 2);
     assert!(!dir.path("new.txt.gz").exists());
     assert_eq!(
@@ -89,7 +88,7 @@ fn a_full_disk_leaves_the_output_alone() {
     dir.write("keep.txt", "kept\n");
     dir.ok("create f.tamis --capacity 1M");
     let before = dir.read("f.tamis");
-    // Files may have 8 KiB.
+    // Files are limited to 8 KiB.
     let limited = |line: &str| in_shell(&dir, &format!("ulimit -f 8; {line}"));
     let full = limited("tamis dedup a -o keep.txt --force");
     assert_eq!(full.code, 2, "{}", full.err);
@@ -136,7 +135,7 @@ fn an_interrupted_run_leaves_the_output_alone() {
         .write(true)
         .open(dir.path("in"))
         .unwrap();
-    // More than the pipe holds: when it is written, some has been read, so signals are watched.
+    // More than the pipe holds: once it is written, some has been read, so signals are handled.
     input.write_all(lines(0..100_000).as_bytes()).unwrap();
     let killed = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -180,7 +179,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
     }
     let ran = dir.ok("dedup a -o /dev/stdout");
     assert_eq!(ran.out, lines(0..1000).as_bytes());
-    // Also where it is a file, which has content already.
+    // Also if it is a file that already has content.
     let ran = in_shell(
         &dir,
         "echo first > out; tamis dedup a -o /dev/stdout >> out",
@@ -193,7 +192,7 @@ fn devices_and_pipes_are_written_to_and_never_replaced() {
     assert_eq!(dir.list(), ["a", "out", "pipe"]);
 }
 
-/// None of these may wait for the other end of the pipe, and none may put a file in its place.
+/// None of these may wait for the other end of the pipe, or replace the pipe with a file.
 #[test]
 fn a_pipe_or_a_folder_holds_no_filter() {
     let dir = Sandbox::new();
@@ -244,7 +243,7 @@ fn links_are_followed_and_files_keep_owner_and_mode() {
     dir.write("a", lines(0..1000));
     dir.write("real", "old\n");
     fs::set_permissions(dir.path("real"), fs::Permissions::from_mode(0o604)).unwrap();
-    // Root can give it away; everybody else keeps it.
+    // Root can change its owner; for other users the owner stays.
     let _ = std::os::unix::fs::chown(dir.path("real"), Some(4321), Some(4321));
     let identity = || {
         let file = fs::metadata(dir.path("real")).unwrap();
@@ -255,7 +254,7 @@ fn links_are_followed_and_files_keep_owner_and_mode() {
     dir.ok("dedup a -o link --force");
     assert_eq!(identity(), before);
     assert_eq!(dir.read("real"), lines(0..1000).as_bytes());
-    // A filter takes the place of a filter only.
+    // A filter only replaces filters.
     dir.write("real", "");
     dir.ok("create link --capacity 10 --force");
     dir.ok("create link --capacity 1000 --force");
@@ -290,7 +289,7 @@ fn input_and_output_are_two_files() {
     assert_eq!(dir.read("f.tamis"), filter);
 }
 
-/// Files by what they are, whatever they are called, also those that are yet to be made.
+/// Compares files by identity rather than by name, including files yet to be created.
 #[test]
 fn no_file_is_two_things() {
     let dir = Sandbox::new();
@@ -388,17 +387,17 @@ fn no_file_is_two_things() {
         assert!(ran.err.contains("and output"), "{line}: {}", ran.err);
         assert!(kept() == before && dir.list() == names, "{line}");
     }
-    // An index leaves itself out, and a file that is no index alone.
+    // An index skips itself as an input; a file that isn't an index is refused.
     let ran = dir.run("index a a");
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(kept() == before);
-    // A file may be read twice, and what a failed run left can be read into what was meant.
+    // A file may be read twice, and a failed run's partial output can be read into its destination.
     dir.write("x.partial", lines(0..5));
     assert_eq!(dir.ok("dedup -q a same x.partial -o x").text(), "");
     assert_eq!(dir.read("x"), lines(0..10).as_bytes());
 }
 
-/// Somebody else takes the name while we work.
+/// Another program takes the name while we work.
 #[test]
 fn an_output_that_appears_meanwhile_costs_nothing() {
     let dir = Sandbox::new();
@@ -408,7 +407,7 @@ fn an_output_that_appears_meanwhile_costs_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // It opens its input when it has looked at the output.
+    // The command opens its input after checking the output.
     let mut input = fs::OpenOptions::new()
         .write(true)
         .open(dir.path("in"))
@@ -422,7 +421,7 @@ fn an_output_that_appears_meanwhile_costs_nothing() {
     assert!(ran.err.contains("out.partial"), "{}", ran.err);
     assert_eq!(dir.read("out"), b"theirs\n");
     assert_eq!(dir.read("out.partial"), lines(0..100).as_bytes());
-    // Nothing is claimed that is not where it was to be.
+    // Records that aren't at their destination aren't remembered.
     dir.write("again", lines(0..100));
     let ran = dir.ok("dedup -q again --filter seen.tamis");
     assert_eq!(ran.text(), lines(0..100));
@@ -523,7 +522,7 @@ fn an_unchanged_filter_is_not_rewritten() {
 #[test]
 fn removing_goes_on_when_nobody_reads_what_was_absent() {
     let dir = Sandbox::new();
-    // Absent keys fill the pipe, so that writing must fail; the others come behind them.
+    // Absent keys fill the pipe, so that writing must fail; present keys follow.
     let present = lines(0..1000);
     dir.write("present", &present);
     dir.write("list", lines(100_000..400_000) + &present);
@@ -539,8 +538,7 @@ fn removing_goes_on_when_nobody_reads_what_was_absent() {
     assert_eq!(dir.run("check f.tamis present").code, 1);
 }
 
-/// Kills a save at whatever point it has reached; the times are no expectation, any outcome but a
-/// torn filter is right.
+/// Kills a save at different points. The times aren't expectations: any outcome but a torn filter is right.
 #[test]
 fn a_killed_save_leaves_the_old_filter_or_the_new_one() {
     let dir = Sandbox::new();
@@ -647,7 +645,7 @@ fn a_file_that_another_process_has_is_not_replaced() {
     assert_eq!(dir.ok("check -c f.tamis a").text(), "1000\n");
 }
 
-/// The library's error has it, and so has its cause.
+/// Both the library's error and its cause contain it.
 #[test]
 fn a_reason_is_told_once() {
     let sandbox = Sandbox::new();
@@ -656,7 +654,7 @@ fn a_reason_is_told_once() {
     assert_eq!(ran.err.matches("os error 2").count(), 1, "{}", ran.err);
 }
 
-/// What goes to stderr without `say!` would reach the terminal as it is.
+/// Messages printed without `say!` would reach the terminal unescaped.
 #[test]
 fn all_messages_go_one_way() {
     let call = concat!("eprint", "ln!(");

@@ -1,9 +1,9 @@
-//! `tamis plan --per-day`: what a rate means for those who wait for answers.
+//! `tamis plan --per-day`: the number of wrong answers that a rate means.
 
 use crate::common::{Sandbox, keys};
 use serde_json::Value;
 
-/// The number stands where people look for it, with the assumption, for every kind that can be planned.
+/// The number is in the table with its assumption, for every kind that can be planned.
 #[test]
 fn wrong_answers_a_day_are_said() {
     let dir = Sandbox::new();
@@ -14,7 +14,7 @@ fn wrong_answers_a_day_are_said() {
             &["\nblocked ", " 0.001 100,000 ", assumed][..],
         ),
         ("--capacity 10M -p 0.001", &["\nfuse ", " 9.77e-4 97,700 "]),
-        // What is promised may be more than what is expected.
+        // The promised number may be higher than the expected one.
         (
             "--capacity 10M -p 0.001 --grow",
             &[
@@ -29,7 +29,7 @@ fn wrong_answers_a_day_are_said() {
                 "Keys on the list of `tamis build --allow` are never",
             ],
         ),
-        // Of a size follows the rate, and of that the number.
+        // The size decides the rate, and the rate decides the number.
         ("--capacity 10M --size 16MiB", &[" 0.00235 235,000 "]),
         ("--capacity 10M -p 1e-9", &[" 1e-9 1 in 10 days "]),
         ("--capacity 10M -p 1e-12", &[" 1e-12 1 in 27 years "]),
@@ -61,13 +61,13 @@ fn wrong_answers_a_day_are_said() {
         ),
     ] {
         let ran = dir.ok(&format!("plan {line} --per-day 100M"));
-        // However wide the columns are.
+        // Independent of column widths.
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         let text: String = ran.text().lines().map(|line| words(line) + "\n").collect();
         for part in said {
             assert!(text.contains(part), "{line}: no {part:?} in\n{text}");
         }
-        // The assumption is one line, and stands once.
+        // The assumption takes one line, and occurs once.
         let lines = text.lines().filter(|line| line.starts_with("Wrong a"));
         assert_eq!(lines.count(), 1, "{line}: {text}");
         let without = dir.ok(&format!("plan {line}"));
@@ -127,7 +127,7 @@ fn a_load_is_a_number_of_questions() {
     }
 }
 
-/// A day's questions to a real filter.
+/// A day's queries to a real filter.
 #[test]
 fn a_day_is_as_planned() {
     let dir = Sandbox::new();
@@ -151,7 +151,7 @@ fn a_day_is_as_planned() {
         }
         let wrong = dir.run(&format!("check -c {kind}.tamis strangers"));
         let wrong: f64 = wrong.text().trim().parse().unwrap();
-        // A filter's own rate is off by a few per cent, and chance adds to that.
+        // A filter's own rate is a few per cent off, and chance adds to that.
         assert!(
             (0.85..1.15).contains(&(wrong / expected)),
             "{kind}: {wrong} instead of {expected}"

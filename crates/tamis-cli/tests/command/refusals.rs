@@ -1,4 +1,4 @@
-//! What `--force` may replace, and what is said of arguments that can't be meant.
+//! What `--force` may replace, and errors for arguments that can't be meant.
 
 use crate::common::{Ran, Sandbox};
 
@@ -8,7 +8,7 @@ fn list() -> String {
         .collect()
 }
 
-/// The run is refused, says all of this, and nothing has changed.
+/// Checks that the run was refused with this message, and nothing has changed.
 fn refused(ran: &Ran, line: &str, said: &[&str]) {
     assert_eq!(ran.code, 2, "{line}: {}", ran.err);
     for text in said {
@@ -16,7 +16,7 @@ fn refused(ran: &Ran, line: &str, said: &[&str]) {
     }
 }
 
-/// A list of keys, a table, a database: what a command did not make is no business of `--force`.
+/// A list of keys, a table, a database: `--force` never replaces files that no command made.
 #[test]
 fn force_replaces_no_data() {
     let dir = Sandbox::new();
@@ -95,7 +95,7 @@ fn force_replaces_what_is_ours() {
         ("copy g.bloom y", "y"),
         ("merge --union -o y g.bloom g.bloom", "y"),
     ] {
-        // Over a filter, over an index, and over what holds nothing.
+        // Over a filter, over an index, and over an empty file.
         for before in ["", "create x --capacity 7", "index x folder.txt"] {
             let _ = std::fs::remove_file(dir.path(out));
             match before {
@@ -123,7 +123,7 @@ fn force_replaces_what_is_ours() {
     );
 }
 
-/// An output of records is like any other text, but a filter is none, nor is a table or a picture.
+/// An output of records is like any other text, but a filter, a table or a picture isn't.
 #[test]
 fn records_replace_records() {
     let dir = Sandbox::new();
@@ -153,7 +153,7 @@ fn records_replace_records() {
     dir.ok("dedup -z keys -o nul --force");
 }
 
-/// Reports are written again and again, over each other and nothing else.
+/// Reports may replace reports and nothing else.
 #[test]
 fn a_report_replaces_reports() {
     let dir = Sandbox::new();
@@ -263,7 +263,7 @@ fn numbers_and_places_that_cannot_be_are_explained() {
     let large = dir.run("create f --capacity 1000T");
     refused(&large, "create", &["take 1.24 PB"]);
     assert!(dir.list().is_empty());
-    // Nobody makes files here, whoever they are.
+    // Nobody can create files here, not even root.
     #[cfg(target_os = "linux")]
     for line in [
         "create /sys/f.tamis --capacity 10",

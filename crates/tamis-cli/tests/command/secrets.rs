@@ -1,4 +1,4 @@
-//! Passwords are not repeated, and secrets are not spread without a word.
+//! Passwords aren't repeated, and secrets aren't exposed without a warning.
 
 use crate::common::Sandbox;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ fn no_message_repeats_a_password() {
         "index redis:/bob:hunter2@host/0/name none",
         "create --capacity 10 redis:/bob:hunter2@host/0/name",
         "list redis:/bob:hunter2@host/0",
-        // Nobody is there.
+        // Nothing listens there.
         "info redis://bob:hunter2@127.0.0.1:1/name?retry=0s",
     ] {
         let ran = dir.run(line);
@@ -46,7 +46,7 @@ fn no_message_repeats_a_password() {
     }
 }
 
-/// A parameter that was ignored could be a password, or what somebody relies on.
+/// An ignored parameter could be a password, or a setting that the user relies on.
 #[test]
 fn unknown_parameters_of_a_location_are_errors() {
     let dir = Sandbox::new();
@@ -65,7 +65,7 @@ fn unknown_parameters_of_a_location_are_errors() {
     }
 }
 
-/// A device would be read until the memory is full.
+/// A device would be read until memory is full.
 #[cfg(unix)]
 #[test]
 fn a_secret_is_a_small_file() {
@@ -99,7 +99,7 @@ fn a_secret_is_a_small_file() {
         assert!(said.contains("TAMIS_REDIS_PASSWORD_FILE"), "{said}");
     }
     assert!(!dir.list().contains(&"new.tamis".to_owned()));
-    // A shell may hand it over in a pipe.
+    // A shell may pass it through a pipe.
     let shell = "cat secret | \"$0\" info --secret-file /dev/stdin apart.tamis";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", shell, env!("CARGO_BIN_EXE_tamis")]);
@@ -187,16 +187,16 @@ fn the_file_of_a_keyed_filter_is_for_its_owner() {
     for name in ["keyed.tamis", "built.tamis", "seen.tamis", "copy.tamis"] {
         assert_eq!(mode(name), 0o600, "{name}");
     }
-    // Whoever lets others read it has decided.
+    // If others may read it, the user has decided so.
     set("keyed.tamis", 0o640);
     dir.ok("add keyed.tamis list");
     assert_eq!(mode("keyed.tamis"), 0o640);
-    // What was there before was no secret.
+    // The earlier file had no secret.
     dir.ok("create plain.tamis --capacity 100");
     set("plain.tamis", 0o644);
     dir.ok("create plain.tamis --capacity 100 --secret --force");
     assert_eq!(mode("plain.tamis"), 0o600);
-    // Without the secret in it, it is as any file.
+    // Without the secret inside, it is like any other file.
     dir.ok("create apart.tamis --capacity 100 --secret-file secret");
     assert_eq!(mode("apart.tamis") & 0o400, 0o400);
     assert_eq!(mode("secret"), 0o600);

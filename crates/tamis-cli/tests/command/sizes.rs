@@ -1,4 +1,4 @@
-//! A summary about a file says how large the file is, with its header.
+//! A summary about a file reports the file's size, including its header.
 
 use crate::common::Sandbox;
 use serde_json::Value;
@@ -71,6 +71,6 @@ fn a_summary_says_what_the_file_takes() {
             assert_eq!(json["bytes"], bytes - 128, "{line}");
         }
     }
-    // Of a list without keys there is the header alone, and in other systems not even that.
+    // A list without keys is only the header, and in other systems not even that.
     assert!(least < 128, "{least}");
 }

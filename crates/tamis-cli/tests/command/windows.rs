@@ -1,4 +1,4 @@
-//! What the commands know of windows, and what they refuse.
+//! Commands on windows, and what they refuse.
 
 use crate::common::Sandbox;
 use crate::random::Random;
@@ -32,7 +32,7 @@ fn quiet_is_silence_and_renew_a_window() {
     assert_eq!(dir.ok("dedup --quiet -- 1h").text(), "c\n");
 }
 
-/// Those that are added, by several threads; a second run goes on with the window of the first.
+/// The keys that several threads add; a second run continues with the first one's window.
 #[test]
 fn the_events_that_every_host_knows() {
     for (meaning, option) in [("within", "--within"), ("quiet", "--renew --within")] {
@@ -215,10 +215,10 @@ fn bad_windows_are_refused() {
         assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
     }
     assert!(!dir.path("new.tamis").exists());
-    // A pipe can't be measured, and need not be: windows grow.
+    // The length of a pipe is unknown, but need not be known: windows grow.
     let ran = dir.feed("dedup -q --within 1h", "a\n");
     assert_eq!((ran.code, ran.text()), (0, "a\n"), "{}", ran.err);
-    // What was given is kept.
+    // Given sizes are kept.
     for (line, text) in [
         ("dedup -q --within 1s keys.txt", "a\nb\n"),
         (
@@ -242,16 +242,16 @@ fn bad_windows_are_refused() {
     }
 }
 
-/// However many come, and however they come, no more are dropped than the rate says.
+/// However many keys come, and in whatever order, no more are dropped than the rate says.
 #[test]
 fn a_window_grows_with_its_keys() {
     let dir = Sandbox::new();
     let keys: String = (0..200_000).map(|i| format!("{i}\n")).collect();
     dir.write("keys.txt", keys);
     for (line, most) in [
-        // All at once, where an eighth of them was expected in a generation.
+        // All at once, though an eighth of them was expected per generation.
         ("dedup -q --within 24h --capacity 200k --count keys.txt", 2),
-        // A thousand times as many as expected, at a rate that can be seen.
+        // A thousand times as many as expected, at a visible rate.
         (
             "dedup -q --within 24h --capacity 200 -p 0.01 --count keys.txt",
             2_100,
@@ -284,7 +284,7 @@ fn a_window_grows_with_its_keys() {
     assert!(100_000 - printed <= 130, "{printed}");
 }
 
-/// What is not bounded is not promised to be: it is an error, before anything is made.
+/// A memory limit that can't be enforced is an error, before anything is created.
 #[test]
 fn memory_bounds_windows_alone_and_from_the_start() {
     let dir = Sandbox::new();
@@ -317,7 +317,7 @@ fn memory_bounds_windows_alone_and_from_the_start() {
         assert_eq!(ran.code, 2, "{line}: {}", ran.err);
         assert!(ran.err.contains(said), "{line}: {}", ran.err);
     }
-    // A guess is smaller.
+    // A guessed size is reduced.
     let ran = dir.ok("dedup --within 1h --max-memory 4k keys.txt");
     assert_eq!(ran.text(), "a\nb\n");
 }
@@ -350,7 +350,8 @@ fn memory_bounds_a_window() {
     );
 }
 
-/// A window may have forgotten what it knew long before its latest key: then "no" is not certain, and the answer says so.
+/// A window may have forgotten what it knew long before its latest key: then "no" isn't certain, and the answer says
+/// so.
 #[test]
 fn questions_about_the_past_are_answered_with_a_doubt() {
     let dir = Sandbox::new();
@@ -370,7 +371,7 @@ fn questions_about_the_past_are_answered_with_a_doubt() {
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
 }
 
-/// The first time that can be read decides when a window begins, however the pipe delivers.
+/// The first readable time decides when a window begins, however the pipe delivers.
 #[test]
 fn records_before_the_first_time_wait_for_it() {
     let dir = Sandbox::new();
@@ -391,7 +392,7 @@ fn records_before_the_first_time_wait_for_it() {
         "{}",
         ran.err
     );
-    // And the filter is not poisoned.
+    // The filter isn't poisoned, either.
     let info = dir.ok("info seen.tamis");
     assert!(info.text().contains("2020-09-13"), "{}", info.text());
 }
@@ -474,7 +475,7 @@ fn a_window_is_made_filled_asked_and_merged() {
         "{}",
         text.text()
     );
-    // The same shape can be united, and the union is as old as its parts.
+    // Windows of the same shape can be merged, and the union is as old as its parts.
     dir.ok("create other.tamis --within 24h --capacity 1000 -p 0.001 --generations 12");
     dir.write("c.jsonl", "{\"id\":\"c\",\"t\":1700080000}\n");
     dir.ok("add -q -k jsonl:/id --time jsonl:/t other.tamis c.jsonl");
@@ -495,7 +496,7 @@ fn a_window_is_made_filled_asked_and_merged() {
         "{}",
         explained.text()
     );
-    // Without a time it is now.
+    // Without a time, keys are added as of now.
     dir.write("now.txt", "n\n");
     dir.ok("add week.tamis now.txt");
     assert_eq!(dir.ok("check week.tamis now.txt").text(), "n\n");
@@ -583,7 +584,7 @@ fn check_and_explain_agree_at_any_time() {
                 "{options} at {at}"
             );
         }
-        // Without a time, both ask as of now.
+        // Without a time, both query as of now.
         let (checked, explained) = (
             dir.run(&format!("check {window} keys.txt")),
             dir.run(&format!("explain {window} {}", names.join(" "))),

@@ -1,4 +1,4 @@
-//! Runs the real command in a folder of its own.
+//! Runs the real command in a temporary folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,23 +6,23 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::RwLock;
 use tempfile::TempDir;
 
-/// Nobody starts a child while others write files: it would have them open until its program runs,
-/// and `tamis index` calls a file busy that anybody has open for writing.
+/// Held while writing files, so that no child starts meanwhile: the child would have them open until its program runs,
+/// and `tamis index` treats a file that is open for writing as busy.
 static FILES: RwLock<()> = RwLock::new(());
 
-/// How many cases a test draws by chance: so many, or `TAMIS_CASES`.
+/// How many random cases a test draws: `usual`, or `TAMIS_CASES`.
 pub(crate) fn cases(usual: u64) -> u64 {
     std::env::var("TAMIS_CASES").map_or(usual, |n| n.parse().expect("TAMIS_CASES is a number"))
 }
 
-/// Lines of keys, as different as their numbers.
+/// Lines of keys, distinct by number.
 pub(crate) fn keys(range: std::ops::Range<u32>) -> String {
     range.map(|i| format!("key{i}\n")).collect()
 }
 
 pub(crate) struct Sandbox(TempDir);
 
-/// What a command did.
+/// The result of a command.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: Vec<u8>,
@@ -57,7 +57,7 @@ impl Sandbox {
         names
     }
 
-    /// The command, ready to be changed and run.
+    /// The command, which the caller may change and run.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tamis"));
         command
@@ -67,19 +67,19 @@ impl Sandbox {
         command
     }
 
-    /// Runs `tamis` with these words.
+    /// Runs `tamis` with these arguments.
     pub(crate) fn run(&self, line: &str) -> Ran {
         let mut command = self.command(line);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Ran::from(start(&mut command).wait_with_output().unwrap())
     }
 
-    /// Runs `tamis` with these words and this on standard input.
+    /// Runs `tamis` with these arguments and this standard input.
     pub(crate) fn feed(&self, line: &str, input: impl AsRef<[u8]>) -> Ran {
         self.feed_to(self.command(line), input)
     }
 
-    /// Runs a command with this on standard input.
+    /// Runs a command with this standard input.
     pub(crate) fn feed_to(&self, mut command: Command, input: impl AsRef<[u8]>) -> Ran {
         command
             .stdin(Stdio::piped())
@@ -89,7 +89,7 @@ impl Sandbox {
         let mut stdin = child.stdin.take().unwrap();
         let input = input.as_ref().to_vec();
         let writer = std::thread::spawn(move || {
-            // The command may end before it has read all.
+            // The command may end before it has read everything.
             let _ = stdin.write_all(&input);
         });
         let output = child.wait_with_output().unwrap();
@@ -105,7 +105,7 @@ impl Sandbox {
     }
 }
 
-/// Starts a child that has no other test's files.
+/// Starts a child that doesn't inherit other tests' files.
 pub(crate) fn start(command: &mut Command) -> Child {
     let alone = FILES.write().unwrap();
     let child = command.spawn();
@@ -116,7 +116,7 @@ pub(crate) fn start(command: &mut Command) -> Child {
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {
-            // A signal's death has no code.
+            // There is no code if a signal killed it.
             code: output.status.code().unwrap_or(-1),
             out: output.stdout,
             err: String::from_utf8(output.stderr).unwrap(),

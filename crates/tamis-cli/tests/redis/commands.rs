@@ -1,4 +1,4 @@
-//! The command on filters that live in Redis, against real servers.
+//! The command on filters in Redis, with real servers.
 
 use crate::at;
 use crate::common::{Ran, Sandbox, keys};
@@ -126,7 +126,7 @@ fn workers_divide_the_records_among_them() {
     let mut printed: Vec<String> = Vec::new();
     for worker in workers {
         let ran = Ran::from(worker.wait_with_output().unwrap());
-        // 1: this worker came last everywhere.
+        // 1: other workers were always first.
         assert!(ran.code <= 1, "{}", ran.err);
         printed.extend(ran.text().lines().map(String::from));
     }
@@ -135,7 +135,7 @@ fn workers_divide_the_records_among_them() {
     printed.dedup();
     assert_eq!(printed.len(), 20_000, "none is lost");
     assert_eq!(all, 20_000, "none is printed twice");
-    // The filter made by the first of them grows, as a file's does.
+    // The filter that the first of them created grows, like one in a file.
     let info = dir.ok(&format!("info {seen}"));
     assert!(info.text().contains("growing"), "{}", info.text());
     assert_eq!(dir.ok(&format!("dedup --filter {seen} urls")).text(), "");
@@ -176,8 +176,7 @@ fn a_filter_ends_when_it_should() {
     assert!(file.err.contains("no such file"), "{}", file.err);
 }
 
-/// `--force` also where nothing is; and what takes a filter's place lives as
-/// long, and is of its kind.
+/// `--force` also works if there is no filter. A replacement keeps the expiry and the kind.
 #[test]
 fn a_filter_takes_the_place_of_another() {
     let server = Server::start(&[]);
@@ -212,7 +211,7 @@ fn a_filter_takes_the_place_of_another() {
     let text = info();
     assert!(text.text().contains("ends in"), "{}", text.text());
 
-    // What can't come takes nothing away.
+    // A filter that can't be stored doesn't delete the old one.
     dir.ok("create cuckoo.tamis --kind cuckoo --capacity 1000");
     assert_eq!(
         dir.run(&format!("copy --force cuckoo.tamis {seen}")).code,
@@ -221,8 +220,8 @@ fn a_filter_takes_the_place_of_another() {
     info();
 }
 
-/// The record of a filter is deleted under a worker, which notices; and the
-/// next does not begin anew as if nothing had been.
+/// The record of a filter is deleted while a worker uses it, which notices; and the next worker doesn't silently start
+/// anew.
 #[test]
 fn a_filter_is_not_begun_anew_unseen() {
     let server = Server::start(&[]);
@@ -257,7 +256,7 @@ fn a_filter_is_not_begun_anew_unseen() {
     assert!(worker.err.contains("tamis drop"), "{}", worker.err);
     dir.ok(&format!("drop {seen}"));
     assert_eq!(server.cli(&["KEYS", "*"]), "");
-    // Under a supervisor, what is lost is not begun anew at all.
+    // With --must-exist, a lost filter isn't created again.
     for place in [&seen[..], "none.tamis"] {
         let strict = dir.feed(
             &format!("dedup --must-exist --filter {place}"),
@@ -270,8 +269,7 @@ fn a_filter_is_not_begun_anew_unseen() {
     assert!(!dir.path("none.tamis").exists());
 }
 
-/// A server that may throw a filter away is warned of, when it is made and
-/// whenever it is used.
+/// Warns about a server that may evict the filter, when it is created and whenever it is used.
 #[test]
 fn a_server_that_may_evict_is_warned_of() {
     let server = Server::start(&["maxmemory 500mb", "maxmemory-policy allkeys-lfu"]);
@@ -316,7 +314,7 @@ fn addresses_are_checked() {
     }
 }
 
-/// What lies on a server: in a table for people, as JSON for programs.
+/// The filters on a server: in a table for people, as JSON for programs.
 #[test]
 fn filters_are_listed() {
     let server = Server::start(&[]);
@@ -338,9 +336,9 @@ fn filters_are_listed() {
     assert_eq!(rows.len(), 3, "{}", listed.text());
     assert_eq!(rows[1][..2], ["seen", "blocked"]);
     assert_eq!(rows[2][..2], ["users", "counting"]);
-    // Numbers of keys are estimates, except that of none.
+    // Numbers of keys are estimates, except zero.
     assert_eq!((rows[1][2], rows[2][2]), ("about", "0"));
-    // And what a filter there says of a key is explained from its bits.
+    // A filter's answer for a key is also explained from its bits.
     let told = dir.ok(&format!("explain {servers}/seen key7 other"));
     assert!(
         told.text().contains("answer         maybe: all"),
@@ -379,7 +377,7 @@ fn filters_are_listed() {
     assert!(named.err.contains("without the name"), "{}", named.err);
 }
 
-/// What is left of a filter is deleted only if it is old and someone says so.
+/// Remains of a filter are only deleted if they are old and the user confirms.
 #[test]
 fn what_is_left_of_filters_is_deleted() {
     let server = Server::start(&[]);
@@ -412,7 +410,7 @@ fn what_is_left_of_filters_is_deleted() {
     dir.ok(&format!("verify --probes 100 {servers}/other"));
 }
 
-/// The recipe for users who only read is enough for these commands.
+/// The documented permissions for read-only users are enough for these commands.
 #[test]
 fn a_user_who_only_reads() {
     let server = Server::start(&[]);
@@ -437,7 +435,7 @@ fn a_user_who_only_reads() {
     assert!(refused.err.contains("permission"), "{}", refused.err);
 }
 
-/// What the connections have been through is in the report.
+/// The report includes reconnections.
 #[test]
 fn the_report_counts_reconnections() {
     let server = Server::start(&[]);
@@ -460,7 +458,7 @@ fn the_report_counts_reconnections() {
     assert!(local["redis"].is_null());
 }
 
-/// Redisson's filters, against the bits of a sample.
+/// Redisson's filters, compared with a sample's bits.
 mod redisson {
     use super::{Ran, Sandbox, Server, at, keys};
     use crate::servers::Cluster;
@@ -526,7 +524,7 @@ mod redisson {
                 .contains("the server does not say which (--format redisson,keys=HOW)")
         );
 
-        // The codec must be named, the format too.
+        // The codec must be named, and the format, too.
         fails(
             &dir.run(&format!("check --format redisson {users} present")),
             &[
@@ -583,7 +581,7 @@ mod redisson {
         let add = format!("add --new --format redisson,keys=utf8 {users} keys");
         let added = dir.ok(&add);
         assert!(added.text().lines().count() >= 495, "{}", added.err);
-        // The server has the bytes up to the last bit that was set, the sample all.
+        // The server's string ends with the last byte set; the sample has all bytes.
         let mut bits = string();
         bits.resize(sample().len(), 0);
         assert!(bits == sample(), "other bits than Redisson's");
@@ -645,7 +643,7 @@ mod redisson {
         assert_eq!(server.cli(&["EXISTS", "users2", "{users2}:config"]), "0");
     }
 
-    /// Another filter in its place has other bits for the same keys.
+    /// A replacement filter has other bits for the same keys.
     #[test]
     fn a_filter_that_is_replaced_meanwhile_is_noticed() {
         let server = Server::start(&[]);
@@ -661,7 +659,7 @@ mod redisson {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         use std::io::Write as _;
-        // The first keys are there once the first chunk has gone.
+        // The first keys are present once the first chunk was sent.
         let chunk = keys(0..60_000);
         stdin.write_all(chunk.as_bytes()).unwrap();
         let patience = std::time::Duration::from_secs(60);
@@ -671,7 +669,7 @@ mod redisson {
         dir.ok(&format!(
             "create --force --format redisson --capacity 5000 {users}"
         ));
-        // It may end before it has read all.
+        // It may end before it has read everything.
         let _ = stdin.write_all(keys(60_000..120_000).as_bytes());
         drop(stdin);
         let ended = child.wait_with_output().unwrap();

@@ -1,5 +1,4 @@
-//! The command on servers that are full, come back empty or with older data, and
-//! on filters that hold more than they should.
+//! The command on servers that are full, or that come back empty or with older data, and on overfull filters.
 
 use crate::at;
 use crate::common::{Sandbox, keys};
@@ -9,8 +8,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The node of the record comes back empty: a worker that is started again says
-/// so, and prints nothing.
+/// The record's node comes back empty: a restarted worker reports that, and prints nothing.
 #[test]
 fn the_records_node_comes_back_empty() {
     let mut cluster = Cluster::start(&["cluster-replica-no-failover yes"]);
@@ -40,8 +38,7 @@ fn the_records_node_comes_back_empty() {
     assert_eq!(worker(&dir).text(), keys(0..20_000));
 }
 
-/// A server with an older snapshot: the living worker ends with an error, and
-/// what it has claimed is printed.
+/// A server with an older snapshot: the running worker fails, and its claimed records are printed.
 #[test]
 fn a_server_comes_back_with_older_data() {
     let mut server = Server::start(&[]);
@@ -77,7 +74,7 @@ fn a_server_comes_back_with_older_data() {
     let err = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(2), "{err}");
     assert!(err.contains("keys that were confirmed are gone"), "{err}");
-    // A new one goes on with what is left.
+    // A new one continues with what is left.
     assert_ne!(held(), "10000");
     let resumed = dir.feed(&format!("dedup --filter {seen}"), keys(10_000..40_000));
     assert_eq!(resumed.code, 0, "{}", resumed.err);
@@ -89,7 +86,7 @@ fn a_server_comes_back_with_older_data() {
     assert_eq!(verified["filter"]["kind"], "blocked");
 }
 
-/// A server that is full: nothing is begun, and what is there can be deleted.
+/// A full server: nothing is started, and existing filters can be deleted.
 #[test]
 fn a_full_server() {
     let server = Server::start(&["maxmemory 30mb"]);
@@ -109,7 +106,7 @@ fn a_full_server() {
     }
     dir.ok(&format!("drop {seen}"));
     assert_eq!(server.cli(&["KEYS", "*seen*"]), "");
-    // What is no filter is not replaced, and no hint says so.
+    // A key that isn't a filter isn't replaced, and no hint suggests it.
     for junk in 0..10 {
         server.cli(&["DEL", &format!("junk{junk}")]);
     }
@@ -124,7 +121,7 @@ fn a_full_server() {
     }
 }
 
-/// An overfull filter is warned of and listed as such, for programs, too.
+/// An overfull filter is reported as such, for programs, too.
 #[test]
 fn an_overfull_filter() {
     let server = Server::start(&[]);
@@ -190,7 +187,7 @@ fn an_overfull_filter() {
             "{name}"
         );
     }
-    // A filter that is damaged is said to be so.
+    // A damaged filter is reported as such.
     server.cli(&["DEL", &server.cli(&["KEYS", "small:{*.*.*}"])]);
     let broken = dir.run(&format!("verify --json {servers}/small"));
     assert_eq!(broken.code, 2);
@@ -202,7 +199,7 @@ fn an_overfull_filter() {
     );
 }
 
-/// One filter that is broken does not hide the others.
+/// A broken filter doesn't hide the others.
 #[test]
 fn a_broken_filter_among_others() {
     let server = Server::start(&[]);
@@ -244,7 +241,7 @@ fn a_broken_filter_among_others() {
     assert_eq!(collected.code, 1, "{}", collected.err);
     assert!(collected.err.contains("1 key deleted"), "{}", collected.err);
 
-    // What the hints say works.
+    // The hints work.
     let again = dir.run(&format!("create {servers}/cut --capacity 1000"));
     assert!(again.err.contains("--force replaces it"), "{}", again.err);
     dir.ok(&format!("create --force {servers}/cut --capacity 1000"));
@@ -254,8 +251,7 @@ fn a_broken_filter_among_others() {
     dir.ok(&format!("list {servers}"));
 }
 
-/// Reads one line of metrics as Prometheus's text format says, and returns the
-/// values of its labels.
+/// Parses one line of metrics in Prometheus's text format, and returns the values of its labels.
 fn labels(line: &str) -> Option<Vec<String>> {
     let is_name = |name: &str| {
         let first = name.chars().next();
@@ -293,7 +289,7 @@ fn labels(line: &str) -> Option<Vec<String>> {
     is_name(name).then_some(values)
 }
 
-/// Redis's keys may hold anything; a page of metrics may not.
+/// Redis keys may contain anything; a page of metrics may not.
 #[test]
 fn metrics_of_odd_names() {
     let server = Server::start(&[]);
@@ -343,7 +339,7 @@ fn metrics_of_odd_names() {
         seen.iter().any(|seen| seen == "es\\u001b[31mcape"),
         "{seen:?}"
     );
-    // A row a filter.
+    // One row per filter.
     let listed = dir.run(&format!("list {servers}"));
     assert_eq!(
         listed.text().lines().count(),
@@ -353,7 +349,7 @@ fn metrics_of_odd_names() {
     );
 }
 
-/// A number behind the server is a database, in every command.
+/// In every command, a number after the server is a database.
 #[test]
 fn a_number_is_the_database() {
     let server = Server::start(&[]);

@@ -1,4 +1,4 @@
-//! The command on filters that live in Redis, against real servers.
+//! The command on filters in Redis, with real servers.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code)]

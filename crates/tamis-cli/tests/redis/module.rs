@@ -1,5 +1,5 @@
-//! The command on filters that a module of the server keeps: the module's path
-//! is in TAMIS_MODULE. `./test --all` builds it and runs these, which others ignore.
+//! The command on filters in a server's module, whose path is in TAMIS_MODULE. `./test --all` builds it and runs these
+//! tests, which are ignored otherwise.
 
 use crate::at;
 use crate::common::{Sandbox, keys};
@@ -69,14 +69,14 @@ fn every_command_works_on_a_bloom_filter() {
     let clash = dir.run(&format!("copy copy.tamis {back} --module"));
     assert!(clash.err.contains("--force replaces it"), "{}", clash.err);
 
-    // What is in the module stays there.
+    // A filter in the module is replaced by one in the module.
     dir.ok(&format!("create {back} --capacity 100 --force"));
     let info = dir.ok(&format!("info {back}"));
     assert!(info.text().contains("tamis layout"), "{}", info.text());
     dir.ok(&format!("drop --after 1h {back}"));
     dir.ok(&format!("drop {back}"));
 
-    // What it can't do, it says.
+    // Unsupported operations are reported.
     for (line, text) in [
         (format!("remove {seen} present"), "CF.*"),
         (format!("check --tally {seen} present"), "CF.*"),
@@ -122,7 +122,7 @@ fn windows_forget_by_the_times_of_records() {
     let server = server();
     let dir = Sandbox::new();
     let mut rows = String::from("id,at\n");
-    // In order, some hours apart; then what can't be placed.
+    // In order, some hours apart; then records without a usable time.
     for event in 0..400_u64 {
         let (key, at) = (event * event % 37, 1_700_000_000 + event * 2_500);
         rows += &format!("key-{key},{at}\n");
@@ -225,8 +225,8 @@ fn keys_are_counted_and_removed() {
     }
 }
 
-/// Of workers that share a filter, exactly one prints a record, Bloom or
-/// cuckoo; and what was seen is not printed again.
+/// Of workers that share a filter, Bloom or cuckoo, exactly one prints each record; and seen records aren't printed
+/// again.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn workers_divide_the_records_among_them() {
@@ -251,7 +251,7 @@ fn workers_divide_the_records_among_them() {
         let mut printed = Vec::new();
         for worker in workers {
             let done = worker.wait_with_output().unwrap();
-            // One that comes late finds nothing new.
+            // A worker that comes late finds nothing new.
             assert!(matches!(done.status.code(), Some(0 | 1)), "{done:?}");
             let text = String::from_utf8(done.stdout).unwrap();
             printed.extend(text.lines().map(str::to_owned));
@@ -265,7 +265,7 @@ fn workers_divide_the_records_among_them() {
     }
 }
 
-/// RedisBloom's layout: to its own files and back, to no file of ours.
+/// RedisBloom's layout can be copied to its own file format and back, but not to our files.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn another_systems_layout() {
@@ -295,7 +295,7 @@ fn another_systems_layout() {
     assert!(list.err.contains("its type is list"), "{}", list.err);
 }
 
-/// What `plan --redis` says of each way is what the server says of such a filter, with all its keys.
+/// For each way, `plan --redis` reports the size that the server reports for such a filter with all its keys.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn a_plan_for_redis_is_what_the_server_takes() {
@@ -338,7 +338,7 @@ fn a_plan_for_redis_is_what_the_server_takes() {
                 assert_eq!(server.cli(&words).trim(), "OK", "{command}");
             }
             if way == "redisson" {
-                // Its string is as long as the last bit that was set.
+                // Its string ends with the last bit set.
                 dir.write("keys", keys(0..n));
                 dir.ok(&format!(
                     "add --format redisson,keys=utf8 {} keys",
@@ -347,7 +347,7 @@ fn a_plan_for_redis_is_what_the_server_takes() {
             }
             let used = usage(server);
             let (least, most) = (number("memory_bytes"), number("memory_bytes_at_most"));
-            // To within what a longer name, or a newer server's notes, would take.
+            // Tolerates a longer name, or a newer server's extra data.
             let slack = 1024;
             assert!(used <= most + slack, "{way} {command}: {used} of {most}");
             if is_jemalloc {

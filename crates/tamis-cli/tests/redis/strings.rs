@@ -1,5 +1,4 @@
-//! Strings of bits that Java programs set: Redisson's by other codecs, and those
-//! of classes around SETBIT.
+//! Bit strings set by Java programs: Redisson's with other codecs, and those of custom classes around SETBIT.
 
 use crate::at;
 use crate::common::{Ran, Sandbox};
@@ -21,7 +20,7 @@ fn set(server: &Server, name: &str, bits: &[u64]) {
     }
 }
 
-/// Recognised where nobody named it, and asked by the codec that is named.
+/// Recognised without a given format, and queried with the given codec.
 #[test]
 fn a_redisson_filter_is_recognised_and_its_codecs_are_known() {
     let server = Server::start(&[]);
@@ -92,7 +91,7 @@ fn strings_of_setbit_are_asked_and_copied() {
     }
 }
 
-/// What can't be known is asked for, and what can't be in is said.
+/// Missing parameters are requested, and impossible keys are reported.
 #[test]
 fn strings_of_setbit_say_nothing_of_themselves() {
     let server = Server::start(&[]);
@@ -120,7 +119,7 @@ fn strings_of_setbit_say_nothing_of_themselves() {
             format!("check --format bitmap,hash=java-spread:1,bits=64,keys=utf8 {a}"),
             "utf16",
         ),
-        // Java hashes a number otherwise than its digits.
+        // Java hashes a number differently from its digits.
         (
             format!("check --format bitmap,hash=java-spread:1,bits=64 {a}"),
             "int32",
@@ -155,7 +154,7 @@ fn strings_of_setbit_say_nothing_of_themselves() {
     assert!(asked.err.contains("SETBIT refuses"), "{}", asked.err);
 }
 
-/// More than one answer may hold.
+/// Longer than a single reply may be.
 #[test]
 fn a_long_string_is_copied_in_pieces() {
     let server = Server::start(&[]);
@@ -176,14 +175,14 @@ fn a_long_string_is_copied_in_pieces() {
     for place in ["copy.bits", &long] {
         assert_eq!(dir.feed(&format!("{line} {place}"), WORDS).text(), WORDS);
     }
-    // But not over what is something else.
+    // But not over other files.
     dir.write("urls.txt", WORDS);
     let over = dir.run(&format!("copy --format bitmap {long} urls.txt --force"));
     fails(&over, &["urls.txt is text", "not a string of bits"]);
     assert_eq!(dir.read("urls.txt"), WORDS.as_bytes());
 }
 
-/// Bits that a program keeps in its own array, and keys that are numbers.
+/// A program's own bit array, and numeric keys.
 #[test]
 fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
     let server = Server::start(&[]);
@@ -204,7 +203,7 @@ fn bits_may_be_counted_from_the_low_end_and_keys_be_numbers() {
     dir.write("high.bits", &high);
     for (at, byte) in array.iter().enumerate().filter(|(_, byte)| **byte != 0) {
         for bit in (0..8).filter(|bit| byte >> bit & 1 == 1) {
-            // SETBIT counts from the high end, so that a low-first array has its bits elsewhere in the byte.
+            // SETBIT counts from the high end, so a low-first array has its bits elsewhere in the byte.
             set(&server, "low", &[at as u64 * 8 + 7 - bit]);
             set(&server, "high", &[at as u64 * 8 + bit]);
         }

@@ -1,5 +1,4 @@
-//! Which servers of Redis the command believes: over TLS, and when they are
-//! replicas.
+//! Which Redis servers the command trusts: over TLS, and as replicas.
 
 use crate::common::Sandbox;
 use crate::servers::{Certificate, Server, until};
@@ -59,7 +58,7 @@ fn certificates() {
     let lax = dir.ok(&format!("list {servers}/?tls=insecure&{mine}"));
     assert!(lax.err.contains("any certificate"), "{}", lax.err);
 
-    // Without them, with a half of them, and with what is none.
+    // Without a client certificate, with half of a pair, and with an invalid one.
     dir.write("empty", "");
     let refused = |line: &str, reason: &str| {
         let ran = dir.run(line);
@@ -68,7 +67,7 @@ fn certificates() {
     };
     let strangers = "it asks clients for certificates";
     refused(&format!("info {seen}?ca={ca}"), strangers);
-    // Not one of the system's, if it has any.
+    // Not one of the system's certificates, if it has any.
     refused(&format!("info {seen}?{mine}"), "certificate");
     refused(&format!("info {seen}?cert={cert}"), "key=FILE");
     refused(&format!("info {seen}?key={key}"), "cert=FILE");
@@ -80,7 +79,7 @@ fn certificates() {
         "expected a private key",
     );
 
-    // The environment says the same of all servers, and the location has the last word.
+    // The environment sets the same for all servers, and the location overrides it.
     let from_env = |line: &str, ca: &str| {
         let mut command = dir.command(line);
         command.env("TAMIS_REDIS_CA", ca);
@@ -95,7 +94,7 @@ fn certificates() {
     assert!(asked.err.contains(none), "{}", asked.err);
 }
 
-/// A writable replica would confirm keys that its next copy of its master loses.
+/// A writable replica would confirm keys that its next sync with the master loses.
 #[test]
 fn a_writable_replica() {
     let dir = Sandbox::new();

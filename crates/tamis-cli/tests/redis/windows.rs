@@ -1,5 +1,4 @@
-//! Windows in Redis through the command: what a file would say, one for many
-//! workers, and what is refused.
+//! Windows in Redis through the command: the same answers as with a file, one window for many workers, and refusals.
 
 use crate::at;
 use crate::common::{Ran, Sandbox, keys, start};
@@ -38,8 +37,7 @@ fn events(count: u64) -> String {
     text
 }
 
-/// The same records as with a file, whichever way they are claimed, in several
-/// runs.
+/// The same records as with a file, for every way of claiming them, in several runs.
 fn as_a_file(place: impl Fn(&str) -> String) {
     let dir = Sandbox::new();
     let all = events(6_000);
@@ -91,7 +89,7 @@ fn as_a_file(place: impl Fn(&str) -> String) {
                 .as_array()
                 .is_some_and(|all| !all.is_empty())
         );
-        // With the file's answers.
+        // With the same answers as a file.
         dir.write(
             "keys",
             (0..500).map(|key| format!("k{key}\n")).collect::<String>(),
@@ -124,7 +122,7 @@ fn a_window_in_a_cluster_as_a_file_has_it() {
     as_a_file(|name| cluster.location(name));
 }
 
-/// Runs a command that gets some of its input only after it has printed something.
+/// Runs a command that gets part of its input only after it has printed something.
 fn in_two_steps(dir: &Sandbox, line: &str, first: &str, then: &str) -> Ran {
     let mut command = dir.command(line);
     command
@@ -147,8 +145,8 @@ fn in_two_steps(dir: &Sandbox, line: &str, first: &str, then: &str) -> Ran {
     }
 }
 
-/// The first time that can be read decides when a window begins, however the pipe delivers: what came before is claimed,
-/// and added as of then.
+/// The first readable time decides when a window begins, however the pipe delivers: earlier records are claimed, and
+/// added as of that time.
 pub(crate) fn records_before_the_first_time_wait_for_it(place: impl Fn(&str) -> String, how: &str) {
     let dir = Sandbox::new();
     let first = "a,\na,\nb,2099-01-01\n";
@@ -173,7 +171,7 @@ pub(crate) fn records_before_the_first_time_wait_for_it(place: impl Fn(&str) -> 
         }
         let found = dir.ok(&format!("check -c --at latest {seen} keys"));
         assert_eq!(found.text(), "4\n", "{by}");
-        // Without any time, the clock decides, at the end.
+        // Without any time, the clock decides at the end.
         let none = &place(&format!("none{}", by.replace(' ', "")));
         dir.ok(&format!(
             "create {none} --within 24h --capacity 1k -p 1e-6 {how}"
@@ -190,7 +188,7 @@ fn records_without_a_time_wait_for_one() {
     records_before_the_first_time_wait_for_it(|name| at(&server, name), "");
 }
 
-/// A record without a time, or from the future, is taken as of the latest time before, also that of a record that was dropped.
+/// A record without a time, or from the future, gets the latest time before it, even if that record was dropped.
 #[test]
 fn records_without_a_time_are_as_late_as_the_one_before() {
     let server = Server::start(&[]);
@@ -217,7 +215,7 @@ fn records_without_a_time_are_as_late_as_the_one_before() {
     }
 }
 
-/// Workers that know no time yet print a record once.
+/// Workers that don't know a time yet print a record once.
 #[test]
 fn records_without_a_time_are_claimed_by_one_worker() {
     let server = Server::start(&[]);
@@ -316,7 +314,7 @@ fn what_is_refused_of_a_window() {
         &dir.run(&format!("dedup --within 2h --filter {window} list")),
         "but you asked for",
     );
-    // What is odd about times is counted, and nothing is lost.
+    // Odd times are counted, and nothing is lost.
     let line = format!(
         "dedup --no-header -k csv:1 --time csv:2 --report report --filter {window} --claim before list"
     );
@@ -334,8 +332,7 @@ fn what_is_refused_of_a_window() {
     assert_eq!(again.text(), "e,2000-01-01\n", "{}", again.err);
 }
 
-/// Half a day's events in one hour, all at once, and eight times as many as planned:
-/// as few are lost as promised.
+/// Half a day's events in one hour, all at once, and eight times as many as planned: losses stay within the promise.
 #[test]
 fn a_peak_in_a_window() {
     let server = Server::start(&[]);

@@ -1,5 +1,5 @@
-//! `tamis dedup` by several workers with one filter in Redis: what is lost and
-//! what is printed again when workers are killed.
+//! `tamis dedup` by several workers with one filter in Redis: what is lost, and what is printed again, when workers are
+//! killed.
 
 use crate::common::Sandbox;
 use crate::servers::Server;
@@ -11,7 +11,7 @@ fn records() -> Vec<String> {
     (0..60_000).map(|i| format!("<record {i:06}>")).collect()
 }
 
-/// A worker that appends to a file of its own.
+/// A worker that appends to a separate file.
 fn worker(dir: &Sandbox, line: &str, number: usize) -> Child {
     let out = File::options()
         .append(true)
@@ -25,9 +25,8 @@ fn worker(dir: &Sandbox, line: &str, number: usize) -> Child {
         .unwrap()
 }
 
-/// Three workers read the same records and are killed and started again; then
-/// they are left to finish. How often each record was printed, and the number
-/// of workers that were killed.
+/// Three workers read the same records, and are killed and restarted; then they run to the end. Returns how often each
+/// record was printed, and how many workers were killed.
 fn killed_workers(claim: &str) -> (HashMap<String, u32>, u32) {
     let server = Server::start(&[]);
     let dir = Sandbox::new();
@@ -41,7 +40,7 @@ fn killed_workers(claim: &str) -> (HashMap<String, u32>, u32) {
     };
     let mut kills = 0;
     for round in 0..6u64 {
-        // Each dies once it has printed so much, or has nothing to print.
+        // Each is killed once it has printed enough, or has nothing to print.
         let mut workers: Vec<(Child, u64)> = (0..3)
             .map(|i| {
                 let more = (round * 3 + i as u64) * 104_729 % 300_000;
@@ -93,8 +92,7 @@ fn claimed_before_printing_nothing_comes_twice() {
     let all = records();
     let twice = all.iter().filter(|r| times.get(*r).is_some_and(|n| *n > 1));
     assert_eq!(twice.count(), 0);
-    // A worker that is killed loses what it had claimed and not printed: a step
-    // of 64 KiB at most.
+    // A killed worker loses what it had claimed but not printed: at most a step of 64 KiB.
     let step = (64 << 10) / (all[0].len() + 1) + 1;
     let lost = all.iter().filter(|r| !times.contains_key(*r)).count();
     assert!(
@@ -109,7 +107,7 @@ fn the_default_loses_nothing_and_a_dry_run_claims_nothing() {
     let dir = Sandbox::new();
     let seen = format!("redis://{}/seen", server.address());
     dir.write("in", "a\nb\na\n");
-    // Nothing is made for a dry run.
+    // A dry run creates nothing.
     assert_eq!(
         dir.run(&format!("dedup --dry-run --filter {seen} in")).code,
         2
@@ -119,7 +117,7 @@ fn the_default_loses_nothing_and_a_dry_run_claims_nothing() {
         let ran = dir.ok(&format!("dedup --dry-run --filter {seen} in"));
         assert_eq!(ran.text(), "b\n");
     }
-    // What can't be printed is not claimed.
+    // Records that can't be printed aren't claimed.
     let full = File::options().write(true).open("/dev/full");
     if let Ok(full) = full {
         let status = dir
@@ -170,7 +168,7 @@ fn workers_share_a_window_which_forgets() {
         assert_eq!(dir.feed(&line, "a\nc\n").text(), "c\n");
         std::thread::sleep(std::time::Duration::from_secs(5));
         assert_eq!(dir.feed(&line, "a\nb\nc\n").text(), "a\nb\nc\n");
-        // What is asked for must be what it is.
+        // The options must match the window.
         let other = dir.feed(&line.replace("4s", "8s"), "a\n");
         assert_eq!((other.code, other.text()), (2, ""));
         assert!(

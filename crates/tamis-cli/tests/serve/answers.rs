@@ -1,4 +1,4 @@
-//! What is asked and answered when nothing is wrong.
+//! Requests and answers when nothing goes wrong.
 
 use crate::common::Sandbox;
 use crate::service::{Service, receive, send};
@@ -15,8 +15,8 @@ fn lines_and_json_get_the_same_answers_in_order() {
     let dir = Sandbox::new();
     words(&dir);
     let service = Service::start(&dir, "words.tamis");
-    // An empty line is a key, a carriage return before the end is none of it, the last line may
-    // have no end, and blanks count.
+    // An empty line is a key, a carriage return before the line end isn't part of one, the last line may lack an end,
+    // and blanks count.
     let keys = "pear\nnot there\n\napple\r\nplum\nplum ";
     assert_eq!(service.check("words", keys), "yes\nno\nyes\nyes\nno\nyes\n");
     assert_eq!(service.check("words", ""), "");
@@ -31,7 +31,7 @@ fn lines_and_json_get_the_same_answers_in_order() {
     assert_eq!(asked(as_json, body).json(), found);
     assert_eq!(asked(as_json, "[]").json(), json!({ "found": [] }));
 
-    // The answers' form is the request's, unless another is asked for.
+    // The answers have the request's form, unless another is asked for.
     let plain = asked(
         "content-type: application/json\r\naccept: text/plain\r\n",
         body,
@@ -130,7 +130,7 @@ fn info_tells_what_the_page_shows() {
         let name = one["name"].as_str().unwrap();
         let same = service.json(&format!("/v1/filters/{name}"));
         assert_eq!(same["kind"], one["kind"]);
-        // What `tamis info` says is what the service says.
+        // The service reports the same as `tamis info`.
         let place = one["place"].as_str().unwrap();
         let info: Value =
             serde_json::from_str(dir.ok(&format!("info --json {place}")).text()).unwrap();
@@ -177,7 +177,7 @@ fn metrics_are_what_prometheus_reads() {
     let service = Service::start(&dir, "words.tamis");
     service.check("words", "apple\npear\nnone\n");
     service.get("/nowhere");
-    // A client may see the end of its connection before the service does.
+    // A client may see its connection end before the service does.
     service.until("only this connection is open", || {
         let text = service.get("/metrics").text();
         text.lines().any(|line| line == "tamis_connections 1")
@@ -188,7 +188,7 @@ fn metrics_are_what_prometheus_reads() {
     let text = answer.text();
     let mut announced = "";
     for line in text.lines() {
-        // A family's samples stand together, below its type.
+        // The samples of a family stand together, below its type.
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             announced = rest.split(' ').next().unwrap();
         } else if !line.starts_with('#') {
@@ -254,7 +254,7 @@ fn what_is_described_is_there() {
         assert_eq!(other.status, 405, "{path}");
         other.error();
     }
-    // References lead somewhere.
+    // References resolve.
     let text = described.to_string();
     for reference in text.split("\"$ref\":\"#").skip(1) {
         let pointer = reference.split('"').next().unwrap();
@@ -293,7 +293,7 @@ fn other_systems_filters_answer_beside_ours() {
     assert_eq!(about["kind"], "dcso");
     service.end();
 
-    // How its keys became bytes must be said.
+    // The user has to say how keys became bytes.
     let refused = dir.run("serve --listen 127.0.0.1:0 theirs.bloom");
     assert_eq!(refused.code, 2);
     assert!(
@@ -324,7 +324,7 @@ fn names_come_from_files_or_are_given() {
     assert!(missing.err.contains("none.tamis"), "{}", missing.err);
 }
 
-/// A file that leaves open how its keys were hashed could deny every key: that is said, and the hash can be named.
+/// If a file doesn't record its hash, every key could be denied: the service warns, and the hash can be named.
 #[test]
 fn a_hash_is_named_or_doubted() {
     let dir = Sandbox::new();

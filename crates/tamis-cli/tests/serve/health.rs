@@ -1,4 +1,4 @@
-//! `tamis serve --health`, as an image or a unit asks it.
+//! `tamis serve --health`, as used by images and units.
 
 use crate::common::Sandbox;
 use crate::servers::Certificate;
@@ -11,13 +11,13 @@ fn a_service_that_runs_is_healthy_until_it_ends() {
     let dir = Sandbox::new();
     dir.write("list", "apple\n");
     dir.ok("build words.tamis list");
-    // Neither a token nor other names keep a probe out.
+    // Neither tokens nor host names block a probe.
     let words = "--read-token-file reading --host filters.example words.tamis";
     let service = Service::start(&dir, words);
     let probe = format!("serve --health --listen {}", service.address);
     let ran = dir.ok(&probe);
     assert_eq!((ran.text(), ran.err.as_str()), ("", ""));
-    // As the service may be told to listen.
+    // With the same address that the service listens on.
     dir.ok(&format!(
         "serve --health --listen 0.0.0.0:{}",
         service.address.port()
@@ -69,6 +69,6 @@ fn what_answers_otherwise_is_not_healthy() {
         assert_eq!(ran.code, 1, "{answer:?}: {}", ran.err);
         other.join().unwrap();
     }
-    // A probe serves nothing.
+    // A probe serves no filters.
     assert_eq!(dir.run("serve --health words.tamis").code, 2);
 }

@@ -1,5 +1,4 @@
-//! Clients that mean harm, or don't know better: a clear refusal, and nobody
-//! else notices.
+//! Malicious and broken clients get a clear refusal, and nobody else is affected.
 
 use crate::common::Sandbox;
 use crate::replaced::Stop;
@@ -18,7 +17,7 @@ fn serving(words: &str) -> (Sandbox, Service) {
 
 const CHECK: &str = "POST /v1/filters/words/check";
 
-/// Still there, and right.
+/// Checks that the service still runs and answers correctly.
 fn assert_well(mut service: Service) {
     assert!(service.is_running(), "{}", service.log());
     let (_, answer) = in_time(&service, &request(CHECK, b"apple\nnone"));
@@ -32,9 +31,8 @@ fn request(line: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The answer to a request, and its connection. On a busy machine a time limit that is short for
-/// the test's sake cuts off honest clients, too, and who was cut off may still have a place for a
-/// moment: they ask again.
+/// The answer to a request, and its connection. On a busy machine the tests' short time limit also cuts off honest
+/// clients, and a client just cut off may still occupy a place: so this retries.
 fn in_time(service: &Service, request: &[u8]) -> (TcpStream, Answer) {
     let mut answered = None;
     service.until("an answer", || {
@@ -48,10 +46,10 @@ fn in_time(service: &Service, request: &[u8]) -> (TcpStream, Answer) {
     answered.unwrap()
 }
 
-/// All that comes until the other side closes.
+/// Everything received until the other side closes.
 fn read_to_end(mut stream: &TcpStream) -> String {
     let mut text = Vec::new();
-    // A reset is an end, too; that nothing more comes is none.
+    // A reset is an end, too, but a timeout isn't.
     if let Err(error) = stream.read_to_end(&mut text) {
         assert_ne!(error.kind(), ErrorKind::WouldBlock, "it was not cut off");
     }
@@ -72,7 +70,7 @@ fn bodies_have_a_limit() {
             refused.error()
         );
     }
-    // The head says that it will be far too much.
+    // The head announces far too much.
     let mut stream = service.connect();
     let head = format!(
         "{CHECK} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 99999999999999\r\n\r\n"
@@ -81,7 +79,7 @@ fn bodies_have_a_limit() {
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let refused = receive(&mut BufReader::new(&stream)).unwrap();
     assert_eq!(refused.status, 413);
-    // The head does not say it.
+    // The head doesn't announce it.
     let mut stream = service.connect();
     let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
@@ -96,13 +94,13 @@ fn bodies_have_a_limit() {
     assert_well(service);
 }
 
-/// It is 64 KB: half of it is read.
+/// The limit is 64 KB; half of it is accepted.
 #[test]
 fn heads_have_a_limit() {
     let (_dir, service) = serving("");
     let answer = |request: String| {
         let mut stream = service.connect();
-        // It may close before all is sent.
+        // It may close before everything is sent.
         let _ = stream.write_all(request.as_bytes());
         read_to_end(&stream)
     };
@@ -120,8 +118,8 @@ fn heads_have_a_limit() {
         let refused = answer(request);
         assert!(refused.starts_with(status), "{refused}");
     }
-    // Of far more the client may be cut off before it reads the answer. What one read brought is
-    // accepted, so the limit of fields is not to the byte.
+    // With far more, the client may be cut off before it reads the answer. What a single read delivers is accepted, so
+    // the limit isn't exact to the byte.
     for (request, status) in [
         (head(2_000_000, 1), "HTTP/1.1 431"),
         (head(0, 300_000), "HTTP/1.1 431"),
@@ -136,7 +134,7 @@ fn heads_have_a_limit() {
     assert_well(service);
 }
 
-/// A status alone would help nobody: each has a reason, as JSON.
+/// A bare status would help nobody: each refusal has a reason, as JSON.
 #[test]
 fn heads_that_cannot_be_understood_get_a_reason() {
     let (_dir, service) = serving("");
@@ -185,7 +183,7 @@ fn heads_that_cannot_be_understood_get_a_reason() {
             431,
             "at most 64 KB and 100 fields",
         ),
-        // Behind a request that is sound, also in one packet.
+        // After a valid request, also in the same packet.
         (
             "GET /v1/health HTTP/1.1\r\nhost: localhost\r\n\r\nGET\r\n\r\n".to_owned(),
             400,
@@ -220,7 +218,7 @@ fn heads_that_cannot_be_understood_get_a_reason() {
 #[test]
 fn who_is_slow_is_cut_off() {
     let (_dir, service) = serving("--timeout 300ms");
-    // Never a word; half a head; a head and half a body; and nothing more after an answer.
+    // Nothing at all; half a head; a head and half a body; and nothing more after an answer.
     let silent = service.connect();
     let mut half_head = service.connect();
     half_head
@@ -248,7 +246,7 @@ fn who_is_slow_is_cut_off() {
     assert_well(service);
 }
 
-/// A byte now and then does not buy more time.
+/// Sending a byte now and then doesn't gain more time.
 #[test]
 fn dripping_is_slow() {
     let (_dir, service) = serving("--timeout 300ms");
@@ -274,15 +272,14 @@ fn dripping_is_slow() {
     assert_well(service);
 }
 
-/// Who does not read the answer does not keep its place, nor does one that reads a byte now and
-/// then.
+/// A client that doesn't read the answer, or reads a byte now and then, loses its place.
 #[test]
 fn who_does_not_read_is_cut_off() {
     for drips in [false, true] {
         let (_dir, service) = serving("--timeout 2s --max-body 16M --max-connections 2");
         let body = vec![b'\n'; 16_000_000];
         let mut stuck = None;
-        // Sending all of it takes time, too, and must not take too long.
+        // Sending everything takes time, too, and must not take too long.
         service.until("the keys are sent in time", || {
             let mut stream = service.connect();
             let sent = send(&mut stream, "localhost", CHECK, "", &body);
@@ -306,7 +303,7 @@ fn who_does_not_read_is_cut_off() {
                 metrics.lines().any(|line| line == "tamis_connections 1")
             });
         });
-        // Nor does the system go on sending what it has taken over from the service.
+        // The system doesn't go on sending data that the service handed over, either.
         if !drips {
             let rest = stuck.unwrap().read_to_end(&mut Vec::new());
             let rest = rest.map_err(|error| error.kind());
@@ -321,8 +318,7 @@ fn connections_have_a_limit() {
     let (_dir, service) = serving("--timeout 2s --max-connections 5");
     let mut slow = Vec::new();
     let mut refused = None;
-    // The system may have accepted before the service has, and who is slow may be cut off before
-    // we ask.
+    // The system may accept connections before the service does, and slow clients may be cut off before we connect.
     service.until("no place is left", || {
         slow.clear();
         slow.extend((0..5).map(|_| service.connect()));
@@ -341,7 +337,7 @@ fn connections_have_a_limit() {
     let error = refused.unwrap().error();
     assert!(error.contains("--max-connections"), "{error}");
     for stream in &slow {
-        read_to_end(stream); // cut off, being slow
+        read_to_end(stream); // cut off for being slow
     }
     let (_, answer) = in_time(&service, &request("GET /metrics", b""));
     let metrics = answer.text();
@@ -483,7 +479,7 @@ fn what_is_no_http_ends_the_connection() {
         let text = read_to_end(&stream);
         assert!(!text.starts_with("HTTP/1.1 2") && !text.starts_with("HTTP/1.1 5"), "{text}");
     }
-    // A body that ends early, the client being gone.
+    // A body that ends early because the client is gone.
     let mut stream = service.connect();
     let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\napple");
     stream.write_all(head.as_bytes()).unwrap();
@@ -496,7 +492,7 @@ fn a_log_that_nobody_reads_ends_nothing() {
     let dir = Sandbox::new();
     dir.write("list", "apple\n");
     dir.ok("build words.tamis list");
-    // Of an address that no other test uses: on another, somebody might take the port meanwhile.
+    // On an address that no other test uses: elsewhere, another program might take the port meanwhile.
     let free = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -519,7 +515,7 @@ fn a_log_that_nobody_reads_ends_nothing() {
         receive(&mut reader).unwrap().json()
     };
     while info()["fault"].is_null() {}
-    // SAFETY: a plain system call, on a child that was not waited for.
+    // SAFETY: a plain system call on a child that was not waited for.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     assert!(child.wait().unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! The service, end to end: the real command, asked over real sockets.
+//! The service, end to end: the real command, queried over real sockets.
 
 #[path = "../common/mod.rs"]
 #[allow(dead_code)]

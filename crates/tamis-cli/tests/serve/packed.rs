@@ -1,5 +1,4 @@
-//! Bodies that are not what they seem: packed, or in another charset. Keys that are read wrong would
-//! be a false "no", or additions of what nobody meant.
+//! Compressed bodies, and bodies in another charset. Misread keys would give a false "no", or add unintended keys.
 
 use crate::common::Sandbox;
 use crate::service::{Service, TOKEN, receive};
@@ -35,7 +34,7 @@ fn gzip_is_unpacked() {
     }
     let plain = service.ask(CHECK, "content-encoding: identity\r\n", keys);
     assert_eq!(plain.text(), "yes\nno\nyes\n");
-    // Two files, one after the other, are one for gzip.
+    // gzip treats two concatenated files as one.
     let two = [gzip(b"pear\nfi"), gzip(b"g\napple\n")].concat();
     let answer = service.ask(CHECK, "content-encoding: gzip\r\n", two);
     assert_eq!(answer.text(), "yes\nno\nyes\n");
@@ -87,7 +86,7 @@ fn what_can_not_be_unpacked_is_refused_and_adds_nothing() {
     service.end();
 }
 
-/// The other place where a client may say that it packed the body.
+/// The other header in which a client may declare compression.
 #[test]
 fn packed_chunks_are_refused() {
     let (_dir, service) = serving("");
@@ -106,7 +105,7 @@ fn packed_chunks_are_refused() {
     service.end();
 }
 
-/// A few kilobytes that would become gigabytes.
+/// A few kilobytes that expand to gigabytes.
 #[test]
 fn a_bomb_is_refused() {
     let (_dir, service) = serving("--max-body 1M");
@@ -151,7 +150,7 @@ fn other_charsets_are_refused() {
     ] {
         assert_eq!(asked(kind, b"apple").status, 415, "{kind}");
     }
-    // What a Windows editor saves as Unicode, and curl sends as it is.
+    // Text that a Windows editor saves as Unicode, and curl sends unchanged.
     for kind in ["text/plain", "application/x-www-form-urlencoded"] {
         let refused = asked(kind, &wide("apple\npear\n"));
         assert_eq!(refused.status, 415, "{kind}");
@@ -164,7 +163,7 @@ fn other_charsets_are_refused() {
     }
     let marked = asked("application/json", "\u{feff}[\"apple\"]".as_bytes());
     assert_eq!(marked.status, 200, "{}", marked.text());
-    // Who says that keys are bytes may send these bytes.
+    // A client that declares keys as bytes may send these bytes.
     for bytes in [wide("apple"), "\u{feff}apple".into()] {
         let answer = asked("application/octet-stream", &bytes);
         assert_eq!(answer.text(), "no\n");

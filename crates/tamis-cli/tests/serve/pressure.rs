@@ -1,4 +1,4 @@
-//! What takes more than its share: of memory, of processors, of patience.
+//! Requests that take more than their share of memory, processors or time.
 
 use crate::common::Sandbox;
 use crate::replaced::Stop;
@@ -13,16 +13,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What the service may take, whatever clients do.
+/// The service's memory limit, whatever clients do.
 const MOST: u64 = 300_000_000;
 
 fn make_pipe(path: &Path) {
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a plain system call, with a path that ends with a zero.
+    // SAFETY: a plain system call, with a path that ends with a zero byte.
     assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
 }
 
-/// Ends it with one signal, in time.
+/// Ends it with a single signal, in time.
 fn end_in_time(mut service: Service) {
     service.send_signal(libc::SIGTERM);
     let start = Instant::now();
@@ -34,7 +34,7 @@ fn end_in_time(mut service: Service) {
     assert!(service.wait().success(), "{}", service.log());
 }
 
-/// To open a pipe is to wait for somebody who writes into it.
+/// Opening a pipe blocks until another process writes to it.
 #[test]
 fn what_is_no_file_stops_neither_the_filter_nor_the_end() {
     for words in ["list.tamis", "--write --token-file token list.tamis"] {
@@ -95,7 +95,7 @@ fn what_is_no_file_stops_neither_the_filter_nor_the_end() {
     }
 }
 
-/// A secret may come through a pipe, which gives it once.
+/// A secret may come through a pipe, which can only be read once.
 #[test]
 fn a_secret_is_read_once() {
     let dir = Sandbox::new();
@@ -117,7 +117,7 @@ fn a_secret_is_read_once() {
     end_in_time(service);
 }
 
-/// Sends a body of keys, and reads the answer without keeping it: its status and length.
+/// Sends a body of keys, and discards the answer; returns its status and length.
 fn ask_for_much(service: &Service, headers: &str, body: &[u8]) -> (u16, usize) {
     let mut stream = TcpStream::connect(service.address).unwrap();
     let patience = Some(Duration::from_secs(600));
@@ -150,12 +150,12 @@ fn ask_for_much(service: &Service, headers: &str, body: &[u8]) -> (u16, usize) {
     }
 }
 
-/// A line end takes a byte in a body, and took 150 in memory.
+/// A line end takes one byte in a body; its key used to take 150 in memory.
 #[test]
 fn many_small_keys_take_no_more_memory_than_few_large_ones() {
     let dir = Sandbox::new();
     dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
-    // Time is not what this is about.
+    // This test isn't about time.
     let service = Service::start(&dir, "--timeout 10m seen.tamis");
     let body = vec![b'\n'; 8_000_000];
     let answered: usize = std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn many_small_keys_take_no_more_memory_than_few_large_ones() {
     assert!(answered > 0);
     let most = service.memory("VmHWM");
     assert!(most < MOST, "{most}");
-    // It goes back.
+    // The memory is returned.
     service.until("the memory is free again", || {
         service.memory("VmRSS") < 100_000_000
     });
@@ -215,7 +215,7 @@ fn json_takes_no_more_memory_than_lines() {
     service.end();
 }
 
-/// What waits for its save is its keys, not the buffers that they came in.
+/// Additions waiting for a save take the memory of their keys, not of the buffers that they came in.
 #[test]
 fn additions_that_wait_take_little_memory() {
     let dir = Sandbox::new();
@@ -241,8 +241,8 @@ fn additions_that_wait_take_little_memory() {
     service.end();
 }
 
-/// A hundred clients that want plans, each as soon as it has one, get fewer than one client that
-/// asks the filter gets answers: a plan is a thousand times the work.
+/// A hundred clients that request plans without pause get fewer plans than one client gets filter answers: a plan is a
+/// thousand times the work.
 #[test]
 fn plans_leave_room_for_questions() {
     const QUESTIONS: u64 = 2_000;
@@ -266,7 +266,7 @@ fn plans_leave_room_for_questions() {
                     let answer = receive(&mut reader).unwrap();
                     match answer.status {
                         200 => planned.fetch_add(1, Relaxed),
-                        // The more keys, the less they fit.
+                        // With more keys, they fit worse.
                         400 => continue,
                         503 => {
                             assert!(answer.header("retry-after").is_some());

@@ -37,7 +37,7 @@ fn a_filter_in_redis_is_asked_and_added_to() {
     let listed = service.json("/v1/filters");
     assert_eq!(listed["filters"].as_array().unwrap().len(), 1);
 
-    // Deleted and made anew: the new one answers.
+    // Deleted and created again: the new one answers.
     dir.ok(&format!("drop {seen}"));
     let gone = service.ask("POST /v1/filters/seen/check", "", "apple");
     assert_eq!(gone.status, 503, "{}", gone.text());
@@ -61,7 +61,7 @@ fn a_server_that_is_gone_is_told_and_found_again() {
     let refused = service.ask("POST /v1/filters/seen/check", "", "apple");
     assert_eq!(refused.status, 503);
     refused.error();
-    // The other filter does not notice.
+    // The other filter is unaffected.
     assert_eq!(service.check("words", "apple"), "yes\n");
     let listed = service.json("/v1/filters");
     let seen = &listed["filters"][0];
@@ -102,7 +102,7 @@ fn a_window_in_redis_is_asked_and_added_to_at_times() {
         ask("check", "a", then + Duration::from_secs(4_051)).text(),
         "no\n"
     );
-    // By the clock it is forgotten.
+    // By the clock, it is forgotten.
     assert_eq!(service.check("seen", "a"), "no\n");
     assert_eq!(service.add("seen", "a").text(), "new\n");
     assert_eq!(ask("add", "c", then).text(), "new, too old\n");
@@ -113,7 +113,7 @@ fn a_window_in_redis_is_asked_and_added_to_at_times() {
     service.end();
 }
 
-/// Where the servers are, which version they have and how they are set up is not for strangers.
+/// Clients without a token don't learn the servers' addresses, versions and settings.
 #[test]
 fn strangers_learn_nothing_of_the_servers() {
     let mut server = Server::start(&[]);
@@ -133,7 +133,7 @@ fn strangers_learn_nothing_of_the_servers() {
     let told = service.ask("GET /v1/filters/seen", &token, "").text();
     assert!(told.contains(&address) && told.contains("policy"), "{told}");
     server.kill();
-    // What was told a little earlier may be told again.
+    // A slightly old description may be served again.
     service.until("it is noticed", || {
         service.get("/v1/filters/seen").status == 503
     });
@@ -146,7 +146,7 @@ fn strangers_learn_nothing_of_the_servers() {
         let told = service.ask(line, "", key).text();
         assert!(!told.contains(&address), "{line}: {told}");
         assert!(told.contains("Redis"), "{line}: {told}");
-        // A probe does not wait for the reason.
+        // A probe doesn't wait for the reason.
         if line != "GET /readyz" {
             let told = service.ask(line, &token, key).text();
             assert!(told.contains(&address), "{line}: {told}");

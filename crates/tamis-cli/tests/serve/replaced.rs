@@ -1,4 +1,4 @@
-//! Files that are replaced under the service.
+//! Files that are replaced while being served.
 
 use crate::common::Sandbox;
 use crate::service::{Service, receive, send};
@@ -6,8 +6,7 @@ use std::fs;
 use std::io::BufReader;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Two lists with no key in common, of sizes far apart, that nearly never say
-/// a false yes.
+/// Two lists without a common key, of very different sizes, that hardly ever give a false yes.
 fn two_lists(dir: &Sandbox) {
     let keys = |of: char, n: u32| (0..n).map(|i| format!("{of}{i}\n")).collect::<String>();
     dir.write("a", keys('a', 300));
@@ -16,13 +15,13 @@ fn two_lists(dir: &Sandbox) {
     dir.ok("build -p 1e-9 b.tamis b");
 }
 
-/// Puts a copy of a list in the place of what is served.
+/// Replaces the served file with a copy of a list.
 fn put(dir: &Sandbox, list: char) {
     fs::copy(dir.path(&format!("{list}.tamis")), dir.path("new")).unwrap();
     fs::rename(dir.path("new"), dir.path("list.tamis")).unwrap();
 }
 
-/// Ends what others do when a test ends, well or not.
+/// Stops other threads when a test ends, even if it fails.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -61,7 +60,7 @@ fn a_hundred_replacements_under_load() {
                 }
             });
         }
-        // Whatever happens here, the clients must end.
+        // The clients must end, whatever happens here.
         let _stop = Stop(&is_over);
         for turn in 1..=100 {
             let answers = [&from_a, &from_b][turn % 2];
@@ -77,8 +76,7 @@ fn a_hundred_replacements_under_load() {
     service.end();
 }
 
-/// What stands in the place of a file must be sound, or the old one answers,
-/// and everyone can see why.
+/// A replacement must be valid, or the old filter continues to answer, and everyone can see why.
 #[test]
 fn whatever_becomes_of_the_file_the_old_one_answers() {
     let dir = Sandbox::new();
@@ -94,7 +92,7 @@ fn whatever_becomes_of_the_file_the_old_one_answers() {
     let mut flipped = whole.clone();
     flipped[whole.len() / 2] ^= 1;
     let cut = |len: usize| {
-        // In place: whoever had it mapped would die at the next look.
+        // In place: a process that has it mapped would crash at the next access.
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_len(len as u64).unwrap();
     };
@@ -153,8 +151,7 @@ fn whatever_becomes_of_the_file_the_old_one_answers() {
     service.end();
 }
 
-/// A file that is written over bit by bit is taken when it is whole, and its
-/// halves are never asked.
+/// A file that is overwritten gradually is loaded once it is complete, and never answers before.
 #[test]
 fn a_file_written_in_place_is_taken_when_it_is_whole() {
     let dir = Sandbox::new();
@@ -178,7 +175,7 @@ fn a_file_written_in_place_is_taken_when_it_is_whole() {
     service.end();
 }
 
-/// A filter that `tamis add` changes is followed, also one without checksum.
+/// A filter that `tamis add` changes is reloaded, even without a checksum.
 #[test]
 fn additions_of_others_are_seen() {
     let dir = Sandbox::new();

@@ -1,4 +1,4 @@
-//! Saves that fail: everyone can see it, and nothing is promised meanwhile.
+//! Failing saves: everyone can see them, and nothing is confirmed meanwhile.
 
 use crate::common::Sandbox;
 use crate::service::{Service, TOKEN, receive, send};
@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-/// A service that may not write files of more than a few kilobytes, as if its disk were full.
+/// A service that may not write more than a few kilobytes per file, as if its disk were full.
 fn on_a_full_disk(dir: &Sandbox, words: &str) -> Service {
     dir.write("token", TOKEN);
     let mut command = Command::new("sh");
@@ -60,7 +60,7 @@ fn a_full_disk_is_seen_and_nothing_more_is_added() {
         assert_eq!(about()["save_failed"], Value::Null);
         assert_eq!(service.get("/readyz").text(), "ready\n");
 
-        // Confirmed at once only where that was asked for.
+        // Only confirmed at once if that was asked for.
         let first = service.add("seen", "apple\npear\n");
         let at_once = !words.contains("--save-every");
         assert_eq!(first.status, if at_once { 503 } else { 200 });
@@ -98,14 +98,14 @@ fn a_full_disk_is_seen_and_nothing_more_is_added() {
     }
 }
 
-/// However long the interval is, a save that failed is tried again soon.
+/// However long the interval is, a failed save is retried soon.
 #[test]
 fn a_failed_save_does_not_wait_for_its_time() {
     let dir = Sandbox::new();
     dir.ok("create seen.tamis --capacity 100k");
     let service = on_a_full_disk(&dir, "--save-every 1h seen.tamis");
     let about = || service.json("/v1/filters/seen");
-    // So much that it is saved before its time.
+    // Enough to be saved early.
     for key in ["a", "b", "c"] {
         let added = service.add("seen", key.repeat(7_000_000));
         assert!([200, 503].contains(&added.status), "{}", added.text());
@@ -128,7 +128,7 @@ fn what_was_never_saved_is_no_good_end() {
     assert!(service.log().contains("not saved"), "{}", service.log());
 }
 
-/// A service that may have so many files open, or raise that to `hard`.
+/// A service limited to so many open files, which it may raise to `hard`.
 fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service {
     dir.write("token", TOKEN);
     let mut command = Command::new("sh");
@@ -144,7 +144,7 @@ fn with_descriptors(dir: &Sandbox, soft: u32, hard: u32, words: &str) -> Service
     Service::run(command)
 }
 
-/// Clients that only sit there leave what saving needs.
+/// Idle clients leave enough descriptors for saving.
 #[test]
 fn idle_clients_do_not_stop_saving() {
     for (soft, hard, seats) in [(200, 200, 64), (200, 1000, 400)] {
@@ -184,7 +184,7 @@ fn idle_clients_do_not_stop_saving() {
     }
 }
 
-/// A save that fails when the file has its name already: the keys in it are not added to it again.
+/// A save that fails after the file got its name: the keys in it aren't added again.
 #[test]
 fn a_save_that_fails_late_counts_nothing_twice() {
     let dir = Sandbox::new();
@@ -198,7 +198,7 @@ fn a_save_that_fails_late_counts_nothing_twice() {
         receive(&mut reader).unwrap()
     };
     assert_eq!(ask("POST /v1/filters/seen/add", b"apple").status, 200);
-    // Room for one file more: the new one, and not its folder.
+    // Enough for one more file: the new one, but not its folder.
     let open: Vec<u64> = std::fs::read_dir(format!("/proc/{}/fd", service.pid()))
         .unwrap()
         .map(|entry| {
@@ -226,15 +226,15 @@ fn a_save_that_fails_late_counts_nothing_twice() {
     assert_eq!(counted.text(), "1\tapple\n1\tpear\n0\tplum\n");
 }
 
-/// Sets the limit of open files; the one before.
+/// Sets the limit of open files; returns the previous one.
 fn limit_files(service: &Service, limit: u64) -> u64 {
     let mut old = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     let set = |new: *const libc::rlimit, old: *mut libc::rlimit| {
-        // SAFETY: a plain system call with one value to read and one to write, or null, on a child
-        // that was not waited for.
+        // SAFETY: a plain system call with one value to read and one to write, or null, on a child that was not waited
+        // for.
         let status = unsafe { libc::prlimit(service.pid(), libc::RLIMIT_NOFILE, new, old) };
         assert_eq!(status, 0);
     };

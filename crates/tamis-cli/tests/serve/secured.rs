@@ -36,7 +36,7 @@ fn other_names_and_other_sites_are_refused() {
         200
     );
     assert_eq!(status("host: a\r\nhost: localhost\r\n"), 400);
-    // Of any path, and of the page, too.
+    // For any path, including the page.
     for line in [
         "GET /",
         "GET /v1/filters",
@@ -50,7 +50,7 @@ fn other_names_and_other_sites_are_refused() {
             "{line}"
         );
     }
-    // A browser that asks first is told nothing, and no answer is for other sites.
+    // A browser's preflight request gets no permission, and no answer is for other sites.
     let asked_first = "host: localhost\r\norigin: http://localhost\r\n\
                        access-control-request-method: POST\r\n";
     let answer = service.ask("OPTIONS /v1/filters/words/check", asked_first, "");
@@ -95,7 +95,7 @@ fn who_adds_needs_the_token() {
         assert!(!refused.error().contains(TOKEN));
     }
     assert_eq!(add("").header("www-authenticate"), Some("Bearer"));
-    // Of a filter that is not there, strangers learn nothing.
+    // Without a token, clients learn nothing about filters that don't exist.
     assert_eq!(
         service.ask("POST /v1/filters/none/add", "", "apple").status,
         401
@@ -105,7 +105,7 @@ fn who_adds_needs_the_token() {
         add(&format!("authorization: Bearer {TOKEN}\r\n")).text(),
         "new\n"
     );
-    // A page of another site that knows the token, even.
+    // Even a page of another site that knows the token.
     let foreign = format!("authorization: Bearer {TOKEN}\r\norigin: http://evil.example\r\n");
     assert_eq!(add(&foreign).status, 403);
     assert!(!service.end().contains(TOKEN));
@@ -175,7 +175,7 @@ fn connections_can_be_encrypted() {
             "yes\nno\n".repeat(20_000)
         );
     }
-    // Who does not encrypt gets nothing, and ends nothing.
+    // An unencrypted client gets nothing, and disturbs nobody.
     let mut plain = service.connect();
     send(&mut plain, "localhost", "GET /healthz", "", b"").unwrap();
     assert!(receive(&mut BufReader::new(plain)).is_err());
@@ -200,7 +200,7 @@ fn connections_can_be_encrypted() {
     }
 }
 
-/// Where reading needs a token, only probes and the page are for everyone.
+/// If reading needs a token, only probes and the page are open to everyone.
 #[test]
 fn a_token_for_reading_can_be_asked_for() {
     let dir = Sandbox::new();

@@ -1,4 +1,4 @@
-//! A service in a folder of its own, and a client that can misbehave.
+//! A service in a temporary folder, and a client that can misbehave.
 
 use crate::common::Sandbox;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub(crate) struct Service {
     child: Child,
     pub(crate) address: SocketAddr,
     log: Arc<Mutex<String>>,
-    /// Copies what it says to the log, until its end.
+    /// Copies its output to the log, until it ends.
     copying: Option<JoinHandle<()>>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Answer {
 }
 
 impl Service {
-    /// Runs `tamis serve` with these words beside `--listen`.
+    /// Runs `tamis serve` with these arguments in addition to `--listen`.
     pub(crate) fn start(dir: &Sandbox, words: &str) -> Self {
         Self::run(dir.command(&format!("serve --listen 127.0.0.1:0 {words}")))
     }
@@ -70,8 +70,7 @@ impl Service {
         Self::start(dir, &format!("--write --token-file token {words}"))
     }
 
-    /// What it has said, as far as that was copied: until it has ended, the copy may be a moment
-    /// behind.
+    /// Its output so far; until it has ended, the copy may be slightly behind.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -88,7 +87,7 @@ impl Service {
         stream
     }
 
-    /// One request on a connection of its own, headers as lines.
+    /// Sends one request on a new connection; headers are lines.
     pub(crate) fn ask(&self, line: &str, headers: &str, body: impl AsRef<[u8]>) -> Answer {
         let mut stream = self.connect();
         let headers = format!("connection: close\r\n{headers}");
@@ -106,7 +105,7 @@ impl Service {
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    /// The answers to keys, one a line.
+    /// The answers to keys, one per line.
     pub(crate) fn check(&self, name: &str, keys: impl AsRef<[u8]>) -> String {
         let line = format!("POST /v1/filters/{name}/check");
         let answer = self.ask(&line, "content-type: text/plain\r\n", keys);
@@ -125,7 +124,7 @@ impl Service {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
-    /// Waits for its end; the log is complete then.
+    /// Waits for its end; after that the log is complete.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let status = self.child.wait().unwrap();
         if let Some(copying) = self.copying.take() {
@@ -134,7 +133,7 @@ impl Service {
         status
     }
 
-    /// Ends it as an operator does; it must end well.
+    /// Ends it like an operator would; it must succeed.
     pub(crate) fn end(mut self) -> String {
         self.send_signal(libc::SIGTERM);
         let status = self.wait();
@@ -142,7 +141,7 @@ impl Service {
         self.log()
     }
 
-    /// A figure of its memory in bytes, as the system counts it: VmRSS now, VmHWM at most.
+    /// A figure of its memory in bytes, from the system: VmRSS is current, VmHWM the peak.
     pub(crate) fn memory(&self, figure: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status
@@ -157,7 +156,7 @@ impl Service {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Waits until something is so; a test that waits for what never comes fails.
+    /// Waits until a condition holds, or fails after a while.
     pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let start = Instant::now();
         while !is_so() {
@@ -185,7 +184,7 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    /// What a refusal says; it must be one, as JSON.
+    /// The text of a refusal, which must be JSON.
     pub(crate) fn error(&self) -> String {
         assert!(self.status >= 400, "{} {}", self.status, self.text());
         let json = self.json();
@@ -218,7 +217,7 @@ pub(crate) fn send(
     stream.write_all(&request)
 }
 
-/// Reads one response, whose length its head tells.
+/// Reads one response, whose length is in its head.
 pub(crate) fn receive(stream: &mut impl std::io::BufRead) -> std::io::Result<Answer> {
     let mut head = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! HTTP as the book has it: what else a client may say, and what it is told.
+//! HTTP as specified: other things that a client may send, and the answers.
 
 use crate::common::Sandbox;
 use crate::service::{Service, TOKEN, receive, send};
@@ -38,7 +38,7 @@ fn a_method_that_is_not_allowed_is_told_which_are() {
         let allow = format!("\r\nallow: {}\r\n", allowed.to_ascii_lowercase());
         assert!(text.contains(&allow), "{line}: {text}");
     }
-    // Of a finished list, nothing is.
+    // A fixed list can't be added to.
     let finished = service.add("words", "fig");
     assert_eq!(finished.status, 405);
     assert_eq!(finished.header("allow"), Some(""));
@@ -60,7 +60,7 @@ fn a_client_may_wait_until_it_is_told_to_go_on() {
     assert_eq!(receive(&mut reader).unwrap().status, 100);
     stream.write_all(b"apple\nfig").unwrap();
     assert_eq!(receive(&mut reader).unwrap().text(), "yes\nno\n");
-    // One that is refused anyway is told so before it sends anything.
+    // A body that will be refused is refused before it is sent.
     for (line, len, status) in [
         (CHECK, 99_999_999, 413),
         ("POST /v1/filters/words/add", 9, 401),
@@ -181,7 +181,7 @@ fn chunks_may_be_followed_by_headers() {
     stream.write_all((head + body).as_bytes()).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     assert_eq!(receive(&mut reader).unwrap().text(), "no\nyes\n");
-    // The connection goes on behind them.
+    // The connection continues after them.
     send(&mut stream, "localhost", CHECK, "", b"pear").unwrap();
     assert_eq!(receive(&mut reader).unwrap().text(), "yes\n");
     service.end();
@@ -202,7 +202,7 @@ fn lengths_that_disagree_are_refused() {
         let head = format!("{CHECK} HTTP/1.1\r\nhost: localhost\r\n{lengths}\r\napple");
         stream.write_all(head.as_bytes()).unwrap();
         let mut line = String::new();
-        // It may also just close.
+        // It may also simply close.
         let _ = BufReader::new(stream).read_line(&mut line);
         assert!(line.is_empty() || line.starts_with("HTTP/1.1 4"), "{line}");
     }
@@ -240,12 +240,12 @@ fn a_file_that_is_removed_and_made_again_is_taken() {
         assert_eq!(refused.status, 503);
         dir.ok("create seen.tamis --capacity 1000 -p 1e-6");
         service.until("it is taken", || fault().is_null());
-        // Another file, without the keys of the first.
+        // Another file, without the first one's keys.
         assert_eq!(service.check("seen", "apple"), "no\n");
         let added = service.add("seen", format!("apple\nkey {turn}\n"));
         assert_eq!(added.text(), "new\nnew\n");
     }
-    // Cut in place, it is not written over.
+    // If truncated in place, it isn't overwritten.
     let file = fs::File::options().write(true).open(dir.path("seen.tamis"));
     file.unwrap().set_len(200).unwrap();
     service.until("it is cut", || !fault().is_null());

@@ -12,10 +12,10 @@ use tamis::{
 };
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// A generation of a window of an hour.
+/// The generation of a one-hour window.
 const BAND: Duration = Duration::from_secs(450);
 
-/// A folder with a window of an hour, `seen.tamis`.
+/// A folder with a one-hour window, `seen.tamis`.
 fn hour() -> Sandbox {
     let dir = Sandbox::new();
     save(&dir, &Window::within(HOUR, 10_000, 1e-6).unwrap());
@@ -45,7 +45,7 @@ fn seconds(at: Moment) -> f64 {
     at.micros() as f64 / 1e6
 }
 
-/// The start of a generation, a while ago.
+/// The start of a generation in the past.
 fn ago(time: Duration) -> Moment {
     let start = (Moment::now() - time).micros();
     let band = BAND.as_micros() as i64;
@@ -62,7 +62,7 @@ fn the_events_that_every_host_knows() {
         let service = Service::start_writing(&dir, "seen.tamis");
         windows::replay(meaning, |event| match event.is_asked {
             true => service.check_at(&event.key, event.at) == "yes\n",
-            // "new, too old" of some.
+            // Some answers are "new, too old".
             false => service
                 .add_at(&event.key, event.at)
                 .text()
@@ -83,11 +83,11 @@ fn keys_are_remembered_for_the_window_and_then_forgotten() {
     let last = then + HOUR;
     assert_eq!(service.check_at("a\nc", last), "yes\nno\n");
     assert_eq!(service.add_at("a", last).text(), "known\n");
-    // Not renewed.
+    // The key wasn't renewed.
     let over = then + HOUR + BAND;
     assert_eq!(service.check_at("a", over), "no\n");
     assert_eq!(service.add_at("a", over).text(), "new\n");
-    // By the clock: hours later, nothing of this is left.
+    // By the clock, which is hours later, everything is forgotten.
     assert_eq!(service.check("seen", "a\nb"), "no\nno\n");
     assert_eq!(service.add("seen", "a").text(), "new\n");
     assert_eq!(service.add("seen", "a").text(), "known\n");
@@ -118,7 +118,7 @@ fn the_last_keys_need_no_time() {
         service.add("seen", keys(0, 800)).text(),
         "new\n".repeat(800)
     );
-    // A time changes nothing, not even one that a window of time would refuse.
+    // Times are ignored, even one that a window of time would refuse.
     let far = Moment::MAX;
     assert_eq!(service.check_at(&keys(0, 800), far), "yes\n".repeat(800));
     assert_eq!(
@@ -141,8 +141,7 @@ fn the_last_keys_need_no_time() {
     service.end();
 }
 
-/// What replay protection needs: of clients that send the same key at the same moment, one is told
-/// that it is new.
+/// As replay protection needs: if clients send the same key at the same time, only one of them is told that it is new.
 #[test]
 fn a_key_is_new_to_exactly_one_of_many_requests() {
     let dir = hour();
@@ -150,7 +149,7 @@ fn a_key_is_new_to_exactly_one_of_many_requests() {
     let clients = 16;
     let start = Barrier::new(clients);
     for turn in 0..20 {
-        // Some by the clock, some with times of their own, in this generation and the one before.
+        // Some by the clock, some with given times, in this generation and the previous one.
         let key = format!("event {turn}");
         let answers: Vec<String> = std::thread::scope(|scope| {
             let all: Vec<_> = (0..clients)
@@ -200,7 +199,7 @@ fn a_save_and_a_restart_forget_nothing_in_the_window() {
     service.end();
 }
 
-/// A time of the far future would make the window forget what is in it.
+/// A time in the far future would make the window forget its keys.
 #[test]
 fn a_time_of_the_future_is_refused_and_moves_nothing() {
     let dir = hour();
@@ -219,7 +218,7 @@ fn a_time_of_the_future_is_refused_and_moves_nothing() {
         assert_eq!(service.ask(&line, "", "a").status, 400);
     }
     assert_eq!(service.check("seen", "a\nb"), "yes\nno\n");
-    // A client's clock may be ahead of this one by a little.
+    // A client's clock may be slightly ahead.
     let near = Moment::now() + BAND + Duration::from_secs(30);
     assert_eq!(service.add_at("b", near).text(), "new\n");
     assert_eq!(service.check("seen", "a\nb"), "yes\nyes\n");
@@ -252,7 +251,7 @@ fn what_is_older_than_the_window_is_new_and_said_to_be_too_old() {
         told,
         json!({ "found": [false], "late": true, "too_old": true })
     );
-    // What is late, but in the window, is kept; that it is new is not certain.
+    // A late key inside the window is kept, but whether it is new isn't certain.
     let late = ago(HOUR - BAND);
     assert_eq!(service.check_at("d", late), "no, late\n");
     assert_eq!(service.add_at("d", late).text(), "new, late\n");
@@ -260,7 +259,7 @@ fn what_is_older_than_the_window_is_new_and_said_to_be_too_old() {
     let line = format!("POST /v1/filters/seen/add?at={}", seconds(late));
     let told = service.ask(&line, &headers, "e").json();
     assert_eq!(told, json!({ "new": [true], "saved": true, "late": true }));
-    // A generation late is in time.
+    // One generation late still counts as in time.
     assert_eq!(
         service
             .add_at("f", ago(Duration::ZERO) - Duration::from_secs(1))
@@ -271,8 +270,7 @@ fn what_is_older_than_the_window_is_new_and_said_to_be_too_old() {
     service.end();
 }
 
-/// The clock of this machine was set back by hours: keys are as of the latest moment until it gets
-/// there, and the log says so once.
+/// The clock was set back by hours: keys get the latest time until the clock catches up, and the log reports it once.
 #[test]
 fn a_clock_that_is_behind_loses_nothing() {
     let dir = Sandbox::new();
@@ -289,7 +287,7 @@ fn a_clock_that_is_behind_loses_nothing() {
             "yes\nyes\n"
         );
     }
-    // Whoever knows better may say so, but not go further.
+    // A client may give a later time, but not go beyond the limit.
     assert_eq!(service.add_at("d", latest).text(), "new\n");
     assert_eq!(service.add_at("e", latest + HOUR).status, 400);
     assert_eq!(service.check_at("a\nd\ne", latest), "yes\nyes\nno\n");
@@ -300,7 +298,7 @@ fn a_clock_that_is_behind_loses_nothing() {
     assert_eq!(window.latest(), Some(latest));
 }
 
-/// Another file in the place of ours gets what was not saved, as old as it is.
+/// A file that replaces ours gets the unsaved keys, with their original times.
 #[test]
 fn another_file_gets_additions_with_their_times() {
     let dir = hour();
@@ -356,7 +354,7 @@ fn times_that_are_none_are_refused() {
         }
     }
     assert_eq!(service.check("seen", "a"), "no\n");
-    // Times as people and programs write them.
+    // Times in the formats of people and programs.
     let now = Moment::now();
     let now = Moment::from_secs(now.micros() / 1_000_000);
     let (seconds, shown) = (now.micros() / 1_000_000, now.to_string());
@@ -369,7 +367,7 @@ fn times_that_are_none_are_refused() {
         let line = format!("POST /v1/filters/seen/add?at={at}");
         assert_eq!(service.ask(&line, &headers, "t").text(), "known\n", "{at}");
     }
-    // Kinds that forget nothing heed no time.
+    // Kinds that never forget ignore times.
     let line = "POST /v1/filters/plain/add?at=4102444800";
     assert_eq!(service.ask(line, &headers, "a").text(), "new\n");
     assert_eq!(service.check("plain", "a"), "yes\n");
@@ -391,7 +389,7 @@ fn the_generations_are_reported_with_their_ages() {
     service.add_at("a\nb\nc", then);
     service.add("seen", "d");
     let mut about = about;
-    // It may be what was told a little earlier.
+    // The description may be slightly old.
     service.until("told", || {
         about = service.json("/v1/filters/seen");
         about["keys"] == 4

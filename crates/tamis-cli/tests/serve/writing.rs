@@ -1,4 +1,4 @@
-//! Additions: who may, when they are on disk, and what becomes of them.
+//! Additions: who may add, when they are on disk, and what becomes of them.
 
 use crate::common::Sandbox;
 use crate::service::{Service, TOKEN, receive, send};
@@ -15,7 +15,7 @@ fn created(flags: &str) -> Sandbox {
     dir
 }
 
-/// Which of these keys the file has, as the command sees it.
+/// Which of these keys are in the file, according to the command.
 fn in_file(dir: &Sandbox, keys: &str) -> String {
     dir.ok("verify seen.tamis");
     dir.feed("check seen.tamis", keys).text().to_owned()
@@ -39,8 +39,7 @@ fn what_was_confirmed_survives_a_kill() {
     );
 }
 
-/// Eight clients add while the service is killed: whatever was confirmed is in
-/// the file, which is whole.
+/// Eight clients add while the service is killed: everything confirmed is in the file, which is complete.
 #[test]
 fn a_kill_under_load_loses_nothing_that_was_confirmed() {
     let dir = created("");
@@ -125,7 +124,7 @@ fn one_writer_has_the_file() {
         let second = dir.run("serve --listen 127.0.0.1:0 --write --token-file token seen.tamis");
         assert_eq!(second.code, 2, "{}", second.err);
         assert!(second.err.contains("seen.tamis"), "{}", second.err);
-        // The lock goes with the file, which every save replaces.
+        // The lock follows the file, which every save replaces.
         assert_eq!(service.add("seen", format!("key{turn}")).text(), "new\n");
     }
     // Readers need no lock.
@@ -137,7 +136,7 @@ fn one_writer_has_the_file() {
     service.end();
 }
 
-/// Somebody who takes no locks puts another file there while additions wait.
+/// A program that takes no locks replaces the file while additions wait.
 #[test]
 fn another_file_gets_what_was_not_saved() {
     let dir = created("");
@@ -156,7 +155,7 @@ fn another_file_gets_what_was_not_saved() {
         "ours\ntheirs\nlater\n"
     );
 
-    // One that can't be added to is not taken, nor written over.
+    // A file that can't be added to is neither loaded nor overwritten.
     let service = Service::start_writing(&dir, "--save-every 1h seen.tamis");
     service.add("seen", "in memory\n");
     dir.ok("build list.tamis list");
@@ -179,13 +178,12 @@ fn another_file_gets_what_was_not_saved() {
     assert_eq!(dir.read("seen.tamis"), finished);
     let mut service = service;
     service.send_signal(libc::SIGTERM);
-    // What could not be saved is no good end.
+    // Losing unsaved keys is a failure.
     assert_eq!(service.wait().code(), Some(2), "{}", service.log());
     assert_eq!(dir.read("seen.tamis"), finished);
 }
 
-/// A disk that fails: what is not on disk is not confirmed, and is there once
-/// the disk is back.
+/// A failing disk: unsaved keys aren't confirmed, and are saved once the disk works again.
 #[test]
 fn what_can_not_be_saved_is_not_confirmed() {
     let dir = Sandbox::new();

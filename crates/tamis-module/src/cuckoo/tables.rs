@@ -1,18 +1,14 @@
-//! A cuckoo filter that grows and keeps its rate, and from which a key can be
-//! removed wherever it lies.
+//! A cuckoo filter that grows and keeps its rate, and from which a key can be removed wherever it is.
 //!
-//! It is layers of tables that are all of one shape: one in the first layer,
-//! and in each further layer `expansion` times as many. Which table of a layer
-//! a key belongs to follows from its hash, evenly; the table of an older layer
-//! is the one that the tables of a newer layer were split from. So two keys
-//! that a newer layer can't tell apart can't be told apart in an older one,
-//! either. That is what makes removing sound: where the newest layer that
-//! seems to have a key has in truth another one, the key's own entry in an
-//! older layer answers for both from then on. Tables of unlike shapes could
-//! not do that, and would answer a false "no".
+//! It consists of layers of tables of one shape: one table in the first layer, and `expansion` times as many in each
+//! further layer. A key's hash chooses its table in each layer, evenly; the tables of a newer layer split those of
+//! older ones. So two keys that a newer layer can't tell apart can't be told apart in an older one, either. That makes
+//! removing sound. Suppose the newest layer that seems to have a key really has another key's entry. Then after
+//! removing it, the key's own entry in an older layer answers for both. With tables of different shapes that would
+//! fail, and give false "no" answers.
 //!
-//! All layers there may ever be share the promised rate alike. A table is made
-//! for the first key that it gets, so that no key waits for a whole layer.
+//! All layers that may ever exist share the promised rate equally. A table is created for its first key, so that no key
+//! waits for a whole layer.
 
 use super::CuckooInfo;
 use crate::error::Error;
@@ -23,22 +19,21 @@ use tamis::internals::raw::HEADER_LEN;
 use tamis::{Cuckoo, Hash, Hasher};
 
 const MOST_TABLES: u64 = 1 << 24;
-/// Of a table; lower ones the library refuses.
+/// For one table; the library refuses lower rates.
 const LOWEST_RATE: f64 = 1e-9;
 
-/// The lowest rate that so many layers can share.
+/// The lowest rate that this many layers can share.
 fn lowest(layers: u32) -> f64 {
     f64::from(layers) / 1e9
 }
 
-/// The first chunk of a dump: this, expansion, most layers, layers (32 bits
-/// each), deletes and the bytes that follow (64). All little-endian. What
-/// follows are all tables, each as the bytes of a `.tamis` file.
+/// The first chunk of a dump: this, expansion, most layers, layers (32 bits each), deletes and the number of bytes that
+/// follow (64). All little-endian. Then come all tables, each as the bytes of a `.tamis` file.
 const MAGIC: &[u8; 8] = b"TAMISCF1";
 const DUMP_HEADER: usize = 36;
 
 pub struct Tables {
-    /// Oldest first; of their tables, those that were given keys.
+    /// Oldest first; only tables that were given keys exist.
     layers: Vec<Vec<Option<Box<Cuckoo>>>>,
     expansion: u32,
     most_layers: u32,
@@ -69,7 +64,7 @@ impl Tables {
         if rate < lowest(most_layers) {
             return Err(too_low(most_layers));
         }
-        // By dividing, the lowest rate may come out a little lower.
+        // Division may round the lowest rate down a little.
         let each = (rate / f64::from(most_layers)).max(LOWEST_RATE);
         let first = Cuckoo::with_hasher(capacity, each, hasher)?;
         Ok(Self {
@@ -88,7 +83,7 @@ impl Tables {
         self.first().hasher().hash(key)
     }
 
-    /// The tables that can hold a key, newest first.
+    /// The tables that may hold a key, newest first.
     fn path(&self, hash: Hash) -> impl Iterator<Item = &Cuckoo> {
         self.layers
             .iter()
@@ -106,7 +101,7 @@ impl Tables {
         self.path(hash).map(|table| table.count(hash)).sum()
     }
 
-    /// Tables of a layer.
+    /// The number of tables in a layer.
     fn tables_of(&self, layer: u32) -> Option<u64> {
         u64::from(self.expansion.max(1))
             .checked_pow(layer)
@@ -120,11 +115,11 @@ impl Tables {
     pub fn insert(&mut self, key: &[u8], room: &impl Room) -> Result<(), Error> {
         let hash = self.hash(key);
         let mut copies = None;
-        // Older layers first, so that what was removed there makes room.
+        // Older layers first, to reuse room freed there.
         for layer in 0..self.layers.len() {
             let table = self.table(layer, hash)?;
             copies = None;
-            // Beyond its capacity its rate would be higher than promised.
+            // Beyond its capacity, the rate would exceed the promise.
             if table.keys().get() < table.capacity() {
                 match table.insert(hash) {
                     Ok(_) => return Ok(()),
@@ -134,7 +129,7 @@ impl Tables {
             }
         }
         match copies {
-            // More of the same is no reason to grow.
+            // More copies of the same key are no reason to grow.
             Some(error) => Err(error.into()),
             None => {
                 self.grow(room)?;
@@ -144,7 +139,7 @@ impl Tables {
         }
     }
 
-    /// A layer's table for a key, which is made if there is none yet.
+    /// A layer's table for a key, created if needed.
     fn table(&mut self, layer: usize, hash: Hash) -> Result<&mut Cuckoo, Error> {
         let table = hash.shard(self.layers[layer].len());
         if self.layers[layer][table].is_none() {
@@ -192,7 +187,7 @@ impl Tables {
         removed
     }
 
-    /// Moves entries to older layers, and lets go of layers that this empties.
+    /// Moves entries to older layers, and drops layers that become empty.
     pub fn compact(&mut self) -> Result<(), Error> {
         for newer in (1..self.layers.len()).rev() {
             let (older, rest) = self.layers.split_at_mut(newer);
@@ -225,7 +220,7 @@ impl Tables {
         Ok(())
     }
 
-    /// All tables that there are.
+    /// All existing tables.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Cuckoo> {
         self.layers.iter().flatten().filter_map(Option::as_deref)
     }
@@ -236,12 +231,12 @@ impl Tables {
         tables.filter_map(Option::as_deref_mut)
     }
 
-    /// How many tables the layers have, with those that will be made.
+    /// The number of tables in all layers, including those not created yet.
     fn places(&self) -> u64 {
         self.layers.iter().map(|layer| layer.len() as u64).sum()
     }
 
-    /// The memory of the tables' numbers and of their lists.
+    /// Addresses and sizes of the lists of tables.
     #[cfg(feature = "server")]
     pub(crate) fn lists(&self) -> Vec<(*const u8, usize)> {
         let lists = self.layers.iter().map(|layer| layer.as_ptr().cast());
@@ -252,7 +247,7 @@ impl Tables {
         lists.chain(tables).collect()
     }
 
-    /// Of all tables, with those that will be made.
+    /// The bytes of all tables, including those not created yet.
     pub fn bytes(&self) -> u64 {
         self.places() * self.table_bytes()
     }
@@ -296,8 +291,7 @@ impl Tables {
         })
     }
 
-    /// Adds all entries of another, table by table, where each has room for
-    /// those of both; else changes nothing.
+    /// Adds all entries of another, table by table, if each has room for both; else changes nothing.
     pub fn union_with(&mut self, other: &Self) -> Result<(), Error> {
         let alike = self.expansion == other.expansion
             && self.most_layers == other.most_layers
@@ -354,7 +348,7 @@ impl Tables {
         let table = match places.nth(table as usize) {
             None => return Vec::new(),
             Some(Some(table)) => &**table,
-            // Written as it would be if it were there.
+            // Written as if the table existed.
             Some(None) => match self.first().template() {
                 Ok(template) => {
                     empty = template;
@@ -414,7 +408,7 @@ impl Tables {
         let mut rest = bytes;
         for layer in 0..layers {
             let tables = this.tables_of(layer).ok_or_else(bad)?;
-            // Before anything is taken for them, they are there.
+            // Checked before anything is allocated for the tables.
             if tables.saturating_mul(stride) > rest.len() as u64 {
                 return Err(bad());
             }
@@ -432,7 +426,7 @@ impl Tables {
                 if !alike {
                     return Err(bad());
                 }
-                // Of further layers, those that were given keys.
+                // In further layers, only tables that were given keys.
                 let has_keys = layer == 0 || table.keys().get() > 0;
                 decoded.push(has_keys.then(|| Box::new(table)));
             }

@@ -1,5 +1,4 @@
-//! All memory of the module is the server's, so that `used_memory`, `maxmemory`
-//! and defragmentation know of it.
+//! All memory of the module comes from the server, so that `used_memory`, `maxmemory` and defragmentation include it.
 
 use super::api::function;
 use std::alloc::{GlobalAlloc, Layout};
@@ -7,19 +6,18 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use valkey_module::raw;
 
-/// What every allocator of a server aligns to.
+/// The alignment that every server's allocator guarantees.
 const NATURAL: usize = 16;
 
-/// Bytes asked for and not given back.
+/// Bytes allocated and not yet freed.
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) fn bytes_in_use() -> usize {
     BYTES.load(Relaxed)
 }
 
-/// Where a server aligns less than is asked for (64 bytes for a cache line), a
-/// block is larger by the alignment, and the word before what the caller gets
-/// is where the block begins.
+/// If more alignment is needed than the server gives (64 bytes for a cache line), a block is larger by the alignment,
+/// and the word before the caller's address holds the start of the block.
 struct ServerAlloc;
 
 #[cfg(not(test))]
@@ -44,28 +42,28 @@ fn place(block: *mut u8, align: usize) -> *mut u8 {
 unsafe fn block_of(ptr: *mut u8, align: usize) -> *mut u8 {
     match align {
         ..=NATURAL => ptr,
-        // SAFETY: `alloc` has put it there.
+        // SAFETY: `alloc` wrote it there.
         _ => unsafe { ptr.cast::<*mut u8>().sub(1).read() },
     }
 }
 
 type Zeroed = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 
-/// `RedisModule_TryCalloc`, of Redis 7.4 and newer.
+/// `RedisModule_TryCalloc`, in Redis 7.4 and newer.
 static TRY_CALLOC: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Less is zeroed here: sooner than to ask for room and then for zeros.
+/// Smaller blocks are zeroed here, which is faster than probing for room and then asking for zeros.
 const LARGE: usize = 64 << 10;
 
-/// Looks for what not every server has.
+/// Looks up functions that not every server has.
 pub(super) fn prepare() {
     TRY_CALLOC.store(function(c"RedisModule_TryCalloc"), Relaxed);
 }
 
-/// A block of the server's memory, NULL if there is none.
+/// A block of the server's memory; NULL if there is none.
 fn block(len: usize) -> *mut u8 {
-    // SAFETY: pointers to the server's functions, set once when it loads the
-    // module. The first returns NULL where the second ends the server.
+    // SAFETY: pointers to the server's functions, set once when it loads the module. The first returns NULL where the
+    // second would end the server.
     unsafe {
         match (raw::RedisModule_TryAlloc, raw::RedisModule_Alloc) {
             (Some(alloc), _) | (None, Some(alloc)) => alloc(len).cast(),
@@ -74,10 +72,9 @@ fn block(len: usize) -> *mut u8 {
     }
 }
 
-/// A block of zeros, NULL if there is no memory. Zeros of fresh pages are the
-/// system's: nothing is touched.
+/// A block of zeros; NULL if there is no memory. Fresh pages from the system are already zero, so they aren't touched.
 fn zeroed_block(len: usize) -> *mut u8 {
-    // SAFETY: as above; a function that was found is of this type.
+    // SAFETY: as above; the function has this type if it exists.
     unsafe {
         let found = TRY_CALLOC.load(Relaxed);
         if !found.is_null() {
@@ -86,7 +83,7 @@ fn zeroed_block(len: usize) -> *mut u8 {
         let Some(calloc) = raw::RedisModule_Calloc else {
             std::process::abort()
         };
-        // Where this fails, the server ends. So the room is asked for first.
+        // If this fails, the server ends, so we first check that there is room.
         let room = block(len);
         match (room.is_null(), raw::RedisModule_Free) {
             (false, Some(free)) => free(room.cast()),
@@ -96,8 +93,7 @@ fn zeroed_block(len: usize) -> *mut u8 {
     }
 }
 
-/// What the caller gets of a block: an aligned place, and before it where the
-/// block begins.
+/// The caller's part of a block: an aligned address, and before it the start of the block.
 ///
 /// # Safety
 /// The block is NULL, or has `block_len(layout)` bytes.
@@ -110,12 +106,12 @@ unsafe fn placed(block: *mut u8, layout: Layout) -> *mut u8 {
         return block;
     }
     let ptr = place(block, layout.align());
-    // SAFETY: `place` left room for it, aligned as the place is.
+    // SAFETY: `place` left room for this word, aligned like the address.
     unsafe { ptr.cast::<*mut u8>().sub(1).write(block) };
     ptr
 }
 
-// SAFETY: blocks are the server's, large enough and aligned; NULL is passed on.
+// SAFETY: blocks come from the server, large enough and aligned; NULL is passed on.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: a block of that length.
@@ -139,7 +135,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: `ptr` is of `alloc`, with this layout.
+        // SAFETY: `ptr` comes from `alloc`, with this layout.
         unsafe {
             let block = block_of(ptr, layout.align());
             if let Some(free) = raw::RedisModule_Free {
@@ -149,7 +145,7 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// What an allocation really takes.
+/// The real size of an allocation.
 ///
 /// # Safety
 /// `ptr` is an allocation of this allocator with that alignment.
@@ -161,8 +157,7 @@ pub(super) unsafe fn size_of_allocation(ptr: *const u8, align: usize) -> usize {
     }
 }
 
-/// Moves an allocation where the server would rather have it; its address from
-/// now on.
+/// Moves an allocation where the server prefers it; returns its new address.
 ///
 /// # Safety
 /// `ptr` is an allocation of this allocator with that layout, and nobody else

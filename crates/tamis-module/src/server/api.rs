@@ -1,4 +1,4 @@
-//! The server's functions, as far as they are needed, with lifetimes.
+//! The server functions that we need, with lifetimes.
 
 use crate::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
@@ -8,11 +8,11 @@ use std::ptr::NonNull;
 use tamis::Moment;
 use valkey_module::raw;
 
-/// Calls a function of the server, all of which are there since Redis 7.0.
+/// Calls a function of the server. All of these exist since Redis 7.0.
 macro_rules! api {
     ($name:ident($($argument:expr),* $(,)?)) => {
-        // SAFETY: a function of the server, set when it loaded the module, and
-        // called as its documentation says, on the server's thread.
+        // SAFETY: a function of the server, set when it loaded the module, and called as documented, on the server's
+        // thread.
         unsafe { (valkey_module::raw::$name.expect("a function of Redis 7.0"))($($argument),*) }
     };
 }
@@ -20,7 +20,7 @@ pub(super) use api;
 
 pub(super) type RawString = *mut raw::RedisModuleString;
 
-/// A string of the server, which lives for `'s`.
+/// A string owned by the server, which lives for `'s`.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct ServerString<'s> {
@@ -37,7 +37,7 @@ impl<'s> ServerString<'s> {
         Self { string, lives }
     }
 
-    /// The arguments that the server gives to a function.
+    /// The arguments that the server passes to a function.
     ///
     /// # Safety
     /// - `argv` points to `argc` strings, if that is more than 0.
@@ -46,19 +46,19 @@ impl<'s> ServerString<'s> {
         if argc <= 0 {
             return &[];
         }
-        // SAFETY: so many strings, as the caller promises; `Self` is a transparent wrapper.
+        // SAFETY: the caller promises this many strings; `Self` is a transparent wrapper.
         unsafe { std::slice::from_raw_parts(argv.cast(), argc as usize) }
     }
 
     pub(super) fn bytes(self) -> &'s [u8] {
         let mut len = 0;
         let data = api!(RedisModule_StringPtrLen(self.string, &mut len));
-        // SAFETY: the server's string has so many bytes, and lives for `'s`: the promise to `new`.
+        // SAFETY: the server's string has this many bytes, and lives for `'s`: the promise to `new`.
         unsafe { std::slice::from_raw_parts(data.cast(), len) }
     }
 }
 
-/// What the server has of a call, for its functions.
+/// The server's context of a call, for its functions.
 #[derive(Clone, Copy)]
 pub(super) struct Context(*mut raw::RedisModuleCtx);
 
@@ -81,8 +81,8 @@ pub(super) struct Call<'c> {
     arguments: &'c [ServerString<'c>],
 }
 
-/// Runs a command. It answers by itself, or this does with its error. A panic
-/// must not get into the server.
+/// Runs a command. It replies itself, unless it returns an error, which is sent here. A panic must not reach the
+/// server.
 ///
 /// # Safety
 /// - `context` is the server's, for this call.
@@ -108,7 +108,7 @@ pub(super) unsafe fn run(
     raw::REDISMODULE_OK as c_int
 }
 
-/// An entry for the server to a command of ours.
+/// The function that the server calls for one of our commands.
 macro_rules! entry {
     ($command:path) => {{
         unsafe extern "C" fn entry(
@@ -116,7 +116,7 @@ macro_rules! entry {
             argv: *mut $crate::server::api::RawString,
             argc: std::ffi::c_int,
         ) -> std::ffi::c_int {
-            // SAFETY: the server calls this as its documentation says.
+            // SAFETY: the server calls this as documented.
             unsafe { $crate::server::api::run(context, argv, argc, $command) }
         }
         entry
@@ -125,7 +125,7 @@ macro_rules! entry {
 pub(super) use entry;
 
 fn c_string(text: &str) -> CString {
-    // A word of a client, quoted in an error, may hold anything.
+    // A client's word quoted in an error may contain any bytes.
     CString::new(text.replace(['\0', '\r', '\n'], " ")).unwrap_or_default()
 }
 
@@ -148,7 +148,7 @@ impl<'c> Call<'c> {
         self.arguments
     }
 
-    /// Refuses another number of arguments than these, the command's included.
+    /// Refuses a number of arguments outside this range, which includes the command's name.
     pub(super) fn expect(&self, count: std::ops::RangeInclusive<usize>) -> Result<(), Error> {
         if count.contains(&self.len()) {
             return Ok(());
@@ -159,8 +159,8 @@ impl<'c> Call<'c> {
         ))
     }
 
-    /// Whether this does what another server has already done: limits of this
-    /// one must not make a difference.
+    /// Whether the command repeats what another server has already done, so that this server's limits must not make a
+    /// difference.
     pub(super) fn must_obey(&self) -> bool {
         let obeyed = raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING;
         self.flags() & obeyed as c_int != 0
@@ -174,7 +174,7 @@ impl<'c> Call<'c> {
         api!(RedisModule_GetContextFlags(self.context))
     }
 
-    // Answers.
+    // Replies.
 
     pub(super) fn reply_error(&self, error: &Error) {
         let text = c_string(&error.0);
@@ -212,7 +212,7 @@ impl<'c> Call<'c> {
         ));
     }
 
-    /// A name of a field.
+    /// The name of a field.
     pub(super) fn reply_name(&self, name: &CStr) {
         api!(RedisModule_ReplyWithSimpleString(
             self.context,
@@ -233,14 +233,14 @@ impl<'c> Call<'c> {
         api!(RedisModule_ReplyWithMap(self.context, len as _));
     }
 
-    // What replicas and the append-only file get.
+    // Replication to replicas and the append-only file.
 
     pub(super) fn replicate_as_is(&self) {
         self.signal();
         api!(RedisModule_ReplicateVerbatim(self.context));
     }
 
-    /// To those who watch the key, or have a copy of it, that it has changed.
+    /// Tells clients that watch or cache the key that it has changed.
     fn signal(&self) {
         api!(RedisModule_SignalModifiedKey(
             self.context,
@@ -278,12 +278,12 @@ impl<'c> Call<'c> {
         ));
     }
 
-    /// A line in the server's log.
+    /// Writes a line to the server's log.
     pub(super) fn warn(&self, text: &str) {
         log(Context(self.context), text);
     }
 
-    /// The server's `maxmemory`; none if it has no limit.
+    /// The server's `maxmemory`; `None` without a limit.
     pub(super) fn maxmemory(&self) -> Option<u64> {
         let info = api!(RedisModule_GetServerInfo(self.context, c"memory".as_ptr()));
         let mut failed = 0;
@@ -314,12 +314,12 @@ impl<'c> Call<'c> {
     }
 }
 
-/// A string that we made.
+/// A string that we created.
 pub(super) struct NewString(RawString);
 
 impl NewString {
     pub(super) const fn get(&self) -> ServerString<'_> {
-        // SAFETY: it lives as long as `self`, and nothing changes it.
+        // SAFETY: the string lives as long as `self`, and nothing changes it.
         unsafe { ServerString::new(self.0) }
     }
 }
@@ -337,7 +337,7 @@ pub(super) struct Key<'c> {
 }
 
 impl Key<'_> {
-    /// The module value, and its type; none if there is no such key.
+    /// The module value of our type; `None` if there is no such key.
     pub(super) fn value(
         &self,
     ) -> Result<Option<(*mut raw::RedisModuleType, NonNull<c_void>)>, Error> {
@@ -359,9 +359,9 @@ impl Key<'_> {
         api!(RedisModule_ModuleTypeSetValue(self.key, of, value));
     }
 
-    /// When the key will be gone, in milliseconds since 1970; none if it stays.
+    /// When the key expires, in milliseconds since 1970; `None` if it doesn't.
     pub(super) fn expiry(&self) -> Option<i64> {
-        // Redis 8 must not be asked about a key that is not there.
+        // Redis 8 must not be asked about a key that doesn't exist.
         if api!(RedisModule_KeyType(self.key)) as isize == raw::REDISMODULE_KEYTYPE_EMPTY {
             return None;
         }
@@ -388,7 +388,7 @@ impl Drop for Key<'_> {
     }
 }
 
-/// A function that not every server has; NULL if this one has none.
+/// A function that not every server has; NULL if this one lacks it.
 pub(super) fn function(name: &CStr) -> *mut c_void {
     let mut found: *mut c_void = std::ptr::null_mut();
     let place: *mut *mut c_void = &mut found;
@@ -401,13 +401,12 @@ pub(super) fn now() -> i64 {
     api!(RedisModule_Milliseconds())
 }
 
-/// What the server's clock says: one moment for a command, and for all of a script
-/// or a transaction.
+/// The server's clock, which is constant during a command, script or transaction.
 pub(super) fn clock() -> Moment {
-    // SAFETY: a function of the server, set when it loaded the module. Redis 7.0 has none.
+    // SAFETY: a function of the server, set when it loaded the module. Redis 7.0 lacks it.
     let cached = unsafe { raw::RedisModule_CachedMicroseconds };
     match cached {
-        // SAFETY: it needs nothing.
+        // SAFETY: it has no preconditions.
         Some(cached) => Moment::from_micros(unsafe { cached() }),
         None => Moment::from_millis(now()),
     }

@@ -12,20 +12,20 @@ use crate::words::{FilterLayout, Wish, moment};
 use std::ffi::CStr;
 use tamis_formats::valkeybloom;
 
-/// What a new filter is, from what was said and the module's options.
+/// The parameters of a new filter, from the command and the module's options.
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
     if wish.counting {
         super::refuse_unreadable(call, wish, "COUNTING")?;
     }
     let layout = match (wish.seed, wish.counting || wish.window.is_some()) {
         (Some(_), _) => FilterLayout::Valkey,
-        // RedisBloom has none that count or forget.
+        // RedisBloom has no filters that count or forget.
         (None, true) => FilterLayout::Tamis,
         (None, false) => wish.layout.unwrap_or_else(|| super::default_layout(call)),
     };
     let rate = wish.rate.unwrap_or_else(|| settings::BF_RATE.get());
     Ok(NewBloom {
-        // As RedisBloom's, whose older versions don't do it: so it is replicated.
+        // The limit of RedisBloom. Its older versions don't apply it, so the limited rate is replicated.
         rate: match layout {
             FilterLayout::RedisBloom => rate.min(0.25),
             _ => rate,
@@ -46,7 +46,7 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewBloom, Error> {
     })
 }
 
-/// The words behind a new filter's key that make a replica's the same.
+/// The arguments that create the same filter on a replica.
 fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
     let text = |word: &str| word.as_bytes().to_vec();
     let growth = match (new.expansion, new.counting, &new.window) {
@@ -72,8 +72,7 @@ fn words(new: &NewBloom) -> (&'static CStr, Vec<Vec<u8>>) {
     }
 }
 
-/// A new filter, which is replicated with everything that makes it what it is:
-/// a replica may have other options.
+/// Creates a filter. It is replicated with all its parameters, because a replica may have other options.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(call, wish)?;
     match &new.window {
@@ -81,7 +80,7 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
         None if wish.at.is_some() => return Err(Error::NO_WINDOW),
         None => {}
     }
-    // Before memory is taken: what any Bloom filter needs for this.
+    // Before allocating, checks the memory that any Bloom filter of this size needs.
     let least = |keys: u64| {
         let bits = -new.rate.ln() / std::f64::consts::LN_2.powi(2) * keys as f64;
         (bits / 8.0) as u64
@@ -140,8 +139,8 @@ pub(super) fn insert(call: &Call<'_>) -> Result<(), Error> {
     add_all(call, &wish, 2 + items)
 }
 
-/// Adds the items from an argument on. Where one can't be added, the answer
-/// ends with the error, and what was added before is replicated.
+/// Adds the items from an argument on. If one can't be added, the answer ends with the error, and the items before it
+/// are replicated.
 fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let mut key = call.open(1, true);
     let filter = both::filter_for::<Bloom>(call, &mut key, wish, create)?;
@@ -165,7 +164,7 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     let of_replica = names.iter().zip(&new).filter(|(_, new)| all || **new);
     added.extend(of_replica.map(|(name, _)| *name));
     if added.len() == call.len() - 1 {
-        // All arguments, so it was BF.MADD.
+        // All arguments, so this was BF.MADD.
         call.replicate_as_is();
     } else if added.len() > 1 {
         call.replicate(c"BF.MADD", &added);
@@ -181,7 +180,7 @@ fn add_all(call: &Call<'_>, wish: &Wish, from: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// With AT behind the item, as of a moment.
+/// With AT after the item, as of the given time.
 pub(super) fn exists(call: &Call<'_>) -> Result<(), Error> {
     let told = match call.len() {
         5 if call.bytes(3).eq_ignore_ascii_case(b"AT") => Some(moment(call.bytes(4))?),
@@ -219,7 +218,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     let mut info = filter.info()?;
     info.keys = keys_now(call, filter)?;
     let structs = match info.layout {
-        // RedisBloom counts its own: one of the filter, and one of each layer.
+        // RedisBloom includes its own structures: one per filter, and one per layer.
         FilterLayout::RedisBloom => 32 + 64 * info.layers,
         FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
@@ -254,7 +253,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     } else if is("TIGHTENING") {
         both::reply_rate(call, c"Tightening ratio", info.tightening);
     } else if is("MAXSCALEDCAPACITY") {
-        // None ends before the memory does.
+        // Scaling only ends with memory.
         both::begin_field(call, c"Max scaled capacity");
         value((info.expansion.is_none()).then_some(info.capacity));
     } else {
@@ -277,7 +276,7 @@ pub(super) fn card(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The items that were new; of a window, those that it remembers.
+/// The number of items that were new; for a window, of those it remembers.
 fn keys_now(call: &Call<'_>, filter: &Bloom) -> Result<u64, Error> {
     match filter {
         Bloom::Window(window) => Ok(window.keys_at(window::now(call, window))),
@@ -313,7 +312,7 @@ pub(super) fn count(call: &Call<'_>) -> Result<(), Error> {
     both::count::<Bloom>(call)
 }
 
-/// What RedisBloom reports of each layer, in its words.
+/// RedisBloom's report on each layer, in its words.
 pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, false);
@@ -347,7 +346,7 @@ pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A filter as valkey-bloom writes it to an append-only file.
+/// Loads a filter as valkey-bloom writes it to an append-only file.
 pub(super) fn load(call: &Call<'_>) -> Result<(), Error> {
     call.expect(3..=3)?;
     let mut key = call.open(1, true);

@@ -1,4 +1,4 @@
-//! What BF.* and CF.* do alike.
+//! Shared by BF.* and CF.* commands.
 
 use super::api::{Call, Key, NewString, now};
 use super::counters;
@@ -9,8 +9,7 @@ use crate::words::{FilterLayout, Wish};
 use std::ffi::CStr;
 use tamis::Hasher;
 
-/// Makes a key a new filter, which is replicated with everything that makes it
-/// what it is: a replica may have other options.
+/// Sets a key to a new filter. It is replicated with all its parameters, because a replica may have other options.
 pub(super) fn put<V: Value>(
     call: &Call<'_>,
     key: &mut Key<'_>,
@@ -38,9 +37,8 @@ fn replicate_expiry(call: &Call<'_>, at: i64) {
     replicate(call, c"PEXPIREAT", &[at]);
 }
 
-/// Replicates a filter of RedisBloom's layout that a command made which
-/// RedisBloom doesn't know: as what that loads. Of an empty one the first chunk
-/// says all.
+/// Replicates a filter of RedisBloom's layout made by a command that RedisBloom doesn't know, as the chunks that load
+/// it. For an empty filter the first chunk is enough.
 fn replicate_whole<V: Value>(
     call: &Call<'_>,
     filter: &V,
@@ -65,7 +63,7 @@ fn replicate_whole<V: Value>(
     Ok(())
 }
 
-/// Replicates a command that only Tamis's module knows, or what it did.
+/// Replicates a command that only Tamis's module knows, or its effect.
 pub(super) fn replicate_change<V: Value>(
     call: &Call<'_>,
     filter: &V,
@@ -80,7 +78,7 @@ pub(super) fn replicate_change<V: Value>(
     }
 }
 
-/// A filter of that key is made, unless there is one.
+/// Creates a filter for the key, unless there is one.
 pub(super) fn reserve<V: Value>(
     call: &Call<'_>,
     wish: &Wish,
@@ -103,14 +101,14 @@ pub(super) fn reserve<V: Value>(
     Ok(())
 }
 
-/// The filter of a key that is created if need be.
+/// The filter of a key, created if needed.
 pub(super) fn filter_for<'k, V: Value>(
     call: &Call<'_>,
     key: &'k mut Key<'_>,
     wish: &Wish,
     create: impl Fn(&Call<'_>, &mut Key<'_>, &Wish) -> Result<(), Error>,
 ) -> Result<&'k mut V, Error> {
-    // The value first: nearly always there is one.
+    // Reads the value first: nearly always there is one.
     let filter = match types::value::<V>(key)? {
         Some(filter) => filter,
         None if wish.no_create => return Err(Error::NOT_FOUND),
@@ -119,13 +117,13 @@ pub(super) fn filter_for<'k, V: Value>(
             types::value::<V>(key)?.ok_or(Error::NOT_FOUND)?
         }
     };
-    // SAFETY: the value of an open key, which nobody else has.
+    // SAFETY: the value of an open key, which nobody else uses.
     let filter = unsafe { &mut *filter.as_ptr() };
     filter.check()?;
     Ok(filter)
 }
 
-/// The key becomes the union of itself, if it is there, and the others.
+/// Sets the key to the union of itself, if it exists, and the others.
 pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error> {
     call.expect(3..=usize::MAX)?;
     let mut merged = {
@@ -160,7 +158,7 @@ pub(super) fn merge<V: Value>(call: &Call<'_>, event: &CStr) -> Result<(), Error
     Ok(())
 }
 
-/// Answers for the first item behind the key.
+/// Answers for the first item after the key.
 pub(super) fn exists<V: Value>(
     call: &Call<'_>,
     answer: impl FnOnce(&V, &[u8]) -> Result<bool, Error>,
@@ -176,7 +174,7 @@ pub(super) fn exists<V: Value>(
     Ok(())
 }
 
-/// Answers for all items behind the key.
+/// Answers for all items after the key.
 pub(super) fn mexists<V: Value>(
     call: &Call<'_>,
     answer: impl FnOnce(&V, &[&[u8]], &mut [bool]) -> Result<(), Error>,
@@ -217,7 +215,7 @@ pub(super) fn remove<V: Value>(call: &Call<'_>, filter: &mut V, event: &CStr) ->
     Ok(())
 }
 
-/// Begins the answer to INFO of a single field; its value follows.
+/// Starts the INFO reply for a single field; its value follows.
 pub(super) fn begin_field(call: &Call<'_>, name: &CStr) {
     if call.is_resp3() {
         call.reply_map(1);
@@ -227,7 +225,7 @@ pub(super) fn begin_field(call: &Call<'_>, name: &CStr) {
     }
 }
 
-/// A share between 0 and 1, which INFO reports when it is asked for.
+/// A share between 0 and 1, which INFO only reports if asked for.
 pub(super) fn reply_rate(call: &Call<'_>, name: &CStr, rate: Option<f64>) {
     begin_field(call, name);
     match rate {
@@ -236,7 +234,7 @@ pub(super) fn reply_rate(call: &Call<'_>, name: &CStr, rate: Option<f64>) {
     }
 }
 
-/// A number as C's `%g` prints it: six digits.
+/// Formats a number like C's `%g`: with six digits.
 pub(super) fn shortest(number: f64) -> String {
     let rounded = format!("{number:.5e}");
     let (digits, exponent) = rounded.split_once('e').unwrap_or((&rounded, "0"));

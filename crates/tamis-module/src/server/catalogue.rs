@@ -1,4 +1,4 @@
-//! All commands, with what COMMAND and COMMAND DOCS tell of them.
+//! All commands, with their descriptions for COMMAND and COMMAND DOCS.
 
 use super::api::{Context, RawString, api, entry};
 use super::{bf, cf};
@@ -12,7 +12,7 @@ struct Command {
     name: &'static str,
     entry: Entry,
     flags: &'static str,
-    /// The last key: that of the first argument, or all arguments.
+    /// The position of the last key; negative if all arguments are keys.
     last_key: c_int,
     arity: c_int,
     summary: &'static str,
@@ -107,14 +107,14 @@ fn c_string(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// Texts that the server may keep pointers to.
+/// Strings that the server may keep pointers to.
 fn leaked(text: &str) -> *const c_char {
     c_string(text).into_raw()
 }
 
 pub(super) fn register(context: Context) -> Result<(), String> {
     let context = context.as_ptr();
-    // Categories of a module's own came with Redis 7.4 and Valkey 8.
+    // Modules can have categories since Redis 7.4 and Valkey 8.
     // SAFETY: functions of the server, set when it loaded the module.
     let (add, categorise) = unsafe {
         (
@@ -123,9 +123,9 @@ pub(super) fn register(context: Context) -> Result<(), String> {
         )
     };
     if let Some(add) = add {
-        // RedisBloom's others have no command here, but rules that name them still load.
+        // We have no commands for RedisBloom's other categories, but ACL rules that name them must still load.
         for category in [c"bloom", c"cuckoo", c"topk", c"cms", c"tdigest"] {
-            // SAFETY: as its documentation says. Where it exists already, that is as well.
+            // SAFETY: called as documented. The category may exist already.
             unsafe { add(context, category.as_ptr()) };
         }
     }
@@ -149,7 +149,7 @@ pub(super) fn register(context: Context) -> Result<(), String> {
         let known = api!(RedisModule_GetCommand(context, name.as_ptr()));
         if let Some(categorise) = categorise {
             let category = c_string(&categories(&command));
-            // SAFETY: as its documentation says.
+            // SAFETY: called as documented.
             unsafe { categorise(known, category.as_ptr()) };
         }
         describe(known, &command);
@@ -187,11 +187,11 @@ fn describe(known: *mut raw::RedisModuleCommand, command: &Command) {
         key_specs: keys.as_mut_ptr(),
         args: arguments.as_mut_ptr(),
     };
-    // The server copies all of it.
+    // The server copies everything.
     api!(RedisModule_SetCommandInfo(known, &info));
 }
 
-/// What a command does with its keys: rules for users (`%R~`) ask for it.
+/// What a command does with its keys: ACL rules (`%R~`) depend on it.
 fn key_specs(command: &Command) -> Vec<raw::RedisModuleCommandKeySpec> {
     use raw::{REDISMODULE_CMD_KEY_ACCESS as ACCESS, REDISMODULE_CMD_KEY_DELETE as DELETE};
     use raw::{REDISMODULE_CMD_KEY_INSERT as INSERT, REDISMODULE_CMD_KEY_OW as OVERWRITE};
@@ -208,15 +208,14 @@ fn key_specs(command: &Command) -> Vec<raw::RedisModuleCommandKeySpec> {
     if command.last_key < 0 {
         all.push(key_spec(2, command.last_key, READ | ACCESS));
     }
-    // SAFETY: numbers and pointers, for which zero is none: the list's end.
+    // SAFETY: numbers and pointers, for which zero is valid. A zero entry ends the list.
     all.push(unsafe { std::mem::zeroed() });
     all
 }
 
-/// Keys from an argument on, up to another behind it; negative numbers count
-/// from the end.
+/// Keys from one argument to another, which counts from the first; negative numbers count from the end.
 fn key_spec(first: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
-    // SAFETY: numbers and pointers, for which zero is none.
+    // SAFETY: numbers and pointers, for which zero is valid.
     let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
     spec.flags = flags.into();
     spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
@@ -228,11 +227,11 @@ fn key_spec(first: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKey
 }
 
 fn no_argument() -> raw::RedisModuleCommandArg {
-    // SAFETY: numbers and pointers, for which zero is none.
+    // SAFETY: numbers and pointers, for which zero is valid.
     unsafe { std::mem::zeroed() }
 }
 
-/// Reads the notation above.
+/// Parses the notation above.
 fn arguments(text: &str) -> Vec<raw::RedisModuleCommandArg> {
     let mut all = Vec::new();
     let mut rest = text;
@@ -261,12 +260,12 @@ fn arguments(text: &str) -> Vec<raw::RedisModuleCommandArg> {
 fn argument(part: &str, optional: bool) -> raw::RedisModuleCommandArg {
     let is_token = |word: &str| word.chars().all(|c| c.is_ascii_uppercase());
     let mut argument = match part.split_once(' ') {
-        // A word and its value are a block of two.
+        // A word and its value form a block of two.
         Some((token, name)) => {
             let block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK;
             let mut argument = plain(token, block);
             let inner = vec![token_argument(token), value(name), no_argument()];
-            // The server copies it; it is little, and once.
+            // The server copies it; the leak is small and happens once.
             argument.subargs = inner.leak().as_mut_ptr();
             argument
         }

@@ -11,7 +11,7 @@ use crate::words::{FilterLayout, Wish};
 
 fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
     if wish.rate.is_some() {
-        // Only Tamis's layout can keep a rate that is asked for.
+        // Only Tamis's layout can keep a requested rate.
         super::refuse_unreadable(call, wish, "an ERROR rate")?;
     }
     let layout = wish.layout.unwrap_or_else(|| match wish.rate {
@@ -41,7 +41,7 @@ fn specified(call: &Call<'_>, wish: &Wish) -> Result<NewCuckoo, Error> {
     })
 }
 
-/// A new filter, replicated with everything that makes it what it is.
+/// Creates a filter, replicated with all its parameters.
 fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> {
     let new = specified(call, wish)?;
     let fits = new.layout == FilterLayout::Tamis || new.capacity >= 2 * u64::from(new.bucket_size);
@@ -50,7 +50,7 @@ fn create(call: &Call<'_>, key: &mut Key<'_>, wish: &Wish) -> Result<(), Error> 
             "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]",
         ));
     }
-    // Before memory is taken: an item is a byte at least.
+    // Checked before allocating: an item takes at least one byte.
     call.allows(new.capacity)?;
     let filter = new.make()?;
     let mut words = vec![
@@ -85,9 +85,9 @@ pub(super) fn reserve(call: &Call<'_>) -> Result<(), Error> {
     both::reserve::<Cuckoo>(call, &wish, create)
 }
 
-/// The filter to which a command adds. As RedisBloom, which reads what is
-/// written about its layout, this refuses all of a command on one that has the
-/// most tables already, and lets another grow as far as the command needs.
+/// The filter to which a command adds. A command on a filter that already has the most tables is refused as a whole;
+/// any other filter may grow as far as the command needs. RedisBloom does the same, and may replay what we write about
+/// its layout.
 fn filter_for<'k>(
     call: &Call<'_>,
     key: &'k mut Key<'_>,
@@ -123,7 +123,7 @@ fn add_one(call: &Call<'_>, only_new: bool) -> Result<(), Error> {
         return Ok(());
     }
     filter.insert(item, call)?;
-    // Where it was not there, it is not on a replica, either.
+    // An item absent here is absent on replicas, too.
     call.replicate_as_is();
     call.notify(c"cuckoo.add");
     call.reply_bool(true);
@@ -138,8 +138,7 @@ pub(super) fn insertnx(call: &Call<'_>) -> Result<(), Error> {
     insert_all(call, "cf.insertnx", true)
 }
 
-/// Answers 1 for an item that is in now, 0 for one that was (NX), -1 for one
-/// that could not be added.
+/// Answers 1 for an item that was added, 0 for one that was present (NX), -1 for one that could not be added.
 fn insert_all(call: &Call<'_>, name: &'static str, only_new: bool) -> Result<(), Error> {
     call.expect(4..=usize::MAX)?;
     let (wish, at) = Wish::cuckoo_insert(name, &call.all_bytes(2))?;
@@ -167,7 +166,7 @@ fn insert_all(call: &Call<'_>, name: &'static str, only_new: bool) -> Result<(),
     }
     counters::count(Counter::CuckooAdds, answers.len() as u64);
     if !added.is_empty() {
-        // Item by item in this order, replicas do the same.
+        // Replicas repeat this item by item, in this order.
         let items = call.string(b"ITEMS");
         let first = [call.arguments()[1], items.get()];
         call.replicate(c"CF.INSERT", &[&first[..], &added].concat());
@@ -205,8 +204,7 @@ pub(super) fn del(call: &Call<'_>) -> Result<(), Error> {
     both::remove(call, filter, c"cuckoo.del")
 }
 
-/// The filter of a key. As RedisBloom says it where a cuckoo filter is changed, a
-/// key of another type isn't there.
+/// The filter of a key. Like RedisBloom's commands that change cuckoo filters, treats a key of another type as missing.
 fn filter_of_any<'k>(key: &'k mut Key<'_>) -> Option<&'k mut Cuckoo> {
     types::get::<Cuckoo>(key).ok().flatten()
 }
@@ -227,7 +225,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
     let info = types::get::<Cuckoo>(&mut key)?
         .ok_or(Error::NOT_FOUND)?
         .info()?;
-    // What INFO has no room for: clients know its eight fields.
+    // Fields that INFO doesn't list by default: clients expect its eight fields.
     if call.len() == 3 {
         match call.bytes(2) {
             word if word.eq_ignore_ascii_case(b"ERROR") => {
@@ -242,7 +240,7 @@ pub(super) fn info(call: &Call<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let structs = match info.layout {
-        // RedisBloom counts its own: one of the filter, and one of each table.
+        // RedisBloom includes its own structures: one per filter, and one per table.
         FilterLayout::RedisBloom => 40 + 16 * info.layers,
         FilterLayout::Tamis | FilterLayout::Valkey => 0,
     };
@@ -268,7 +266,7 @@ pub(super) fn merge(call: &Call<'_>) -> Result<(), Error> {
     both::merge::<Cuckoo>(call, c"cuckoo.merge")
 }
 
-/// What RedisBloom reports, in its words.
+/// RedisBloom's report, in its words.
 pub(super) fn debug(call: &Call<'_>) -> Result<(), Error> {
     call.expect(2..=2)?;
     let mut key = call.open(1, false);
@@ -298,7 +296,7 @@ pub(super) fn scandump(call: &Call<'_>) -> Result<(), Error> {
     let mut key = call.open(1, false);
     let filter = types::get::<Cuckoo>(&mut key)?.ok_or(Error::NOT_FOUND)?;
     filter.check()?;
-    // As RedisBloom's, of which an empty one can't be dumped.
+    // Like RedisBloom, which can't dump an empty filter.
     let empty = matches!(filter, Cuckoo::RedisBloom(cuckoo) if cuckoo.keys() == 0);
     if empty && settings::COMPATIBLE.is_set() {
         call.reply_array(2);

@@ -1,4 +1,4 @@
-//! Filters that leave and come in chunks: SCANDUMP and LOADCHUNK.
+//! SCANDUMP and LOADCHUNK: dumping and loading filters in chunks.
 
 use super::api::Call;
 use super::types::{self, Value};
@@ -8,14 +8,14 @@ use crate::loading::Loading;
 use crate::words;
 use std::ffi::CStr;
 
-/// As large as RedisBloom's.
+/// The same size as RedisBloom's.
 const MOST_CHUNK: usize = 16 << 20;
 
 pub(super) fn iterator(call: &Call<'_>, error: &'static str) -> Result<i64, Error> {
     words::integer(call.bytes(2), error)
 }
 
-/// Answers with the next iterator and chunk; at the end with 0 and `nothing`.
+/// Replies with the next iterator and chunk; at the end with 0 and `nothing`.
 pub(super) fn dump<V: Value>(
     call: &Call<'_>,
     value: &V,
@@ -39,8 +39,7 @@ pub(super) fn dump<V: Value>(
     Ok(())
 }
 
-/// Takes the next chunk. With the last one the key becomes a filter; before, it
-/// refuses every other command.
+/// Takes the next chunk. The last one turns the key into a filter; until then, the key refuses every other command.
 pub(super) fn load<V: Value>(call: &Call<'_>, iterator: i64, event: &CStr) -> Result<(), Error> {
     let data = call.bytes(3);
     let mut key = call.open(1, true);
@@ -52,7 +51,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, iterator: i64, event: &CStr) -> Re
             call.allows(expected)?;
             let loading = Loading::new(data, expected);
             if loading.is_whole() {
-                // Nothing follows, so it is nothing.
+                // No bytes would follow, so this isn't a filter.
                 return Err(Error::BAD_DATA);
             }
             match V::empty(data)? {
@@ -65,7 +64,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, iterator: i64, event: &CStr) -> Re
             return Ok(());
         }
         (_, None) => return Err(Error::NOT_FOUND),
-        // The last chunk again, because its answer was lost?
+        // Possibly a repeat of the last chunk, whose answer was lost.
         (end, Some(value)) if is_whole => {
             check_same(value, end, data)?;
             call.reply_ok();
@@ -96,7 +95,7 @@ pub(super) fn load<V: Value>(call: &Call<'_>, iterator: i64, event: &CStr) -> Re
     Ok(())
 }
 
-/// Refuses a chunk for a filter that is whole, unless it has these bytes there.
+/// Refuses a chunk for a complete filter, unless the filter has the same bytes there.
 fn check_same<V: Value>(value: &V, end: i64, data: &[u8]) -> Result<(), Error> {
     let end = u64::try_from(end).map_err(|_| Error::BAD_DATA)?;
     let start = end.checked_sub(data.len() as u64).ok_or(Error::BAD_DATA)?;

@@ -1,4 +1,4 @@
-//! How often items were added, asked for and found.
+//! Counts items added, queried and found.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +26,7 @@ const NAMES: [&CStr; 7] = [
 static COUNTERS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
 
 pub(super) fn count(counter: Counter, more: u64) {
-    // Commands run on one thread, one by one.
+    // Commands run on one thread, one at a time.
     let counter = &COUNTERS[counter as usize];
     counter.store(counter.load(Relaxed) + more, Relaxed);
 }

@@ -21,8 +21,8 @@ use std::ffi::{c_char, c_int};
 use tamis::{Hasher, SecretKey};
 use valkey_module::raw;
 
-/// A filter that RedisBloom can't read, where new ones are made for it: only if
-/// the layout is named as well.
+/// Where new filters are made for RedisBloom, refuses a filter that RedisBloom can't read, unless the layout is named
+/// as well.
 fn refuse_unreadable(call: &Call<'_>, wish: &Wish, word: &str) -> Result<(), Error> {
     if !settings::COMPATIBLE.is_set() || wish.layout.is_some() || call.must_obey() {
         return Ok(());
@@ -36,9 +36,8 @@ fn refuse_unreadable(call: &Call<'_>, wish: &Wish, word: &str) -> Result<(), Err
     ))
 }
 
-/// The layout of a filter of which it is not said. In what comes from a primary
-/// or an append-only file it would be, unless it is RedisBloom's: those say
-/// nothing that RedisBloom doesn't know.
+/// The layout of a filter if the command names none. Commands from a primary or an append-only file always name it,
+/// except for RedisBloom's layout: those commands contain nothing that RedisBloom doesn't know.
 fn default_layout(call: &Call<'_>) -> FilterLayout {
     if settings::COMPATIBLE.is_set() || call.must_obey() {
         FilterLayout::RedisBloom
@@ -47,7 +46,7 @@ fn default_layout(call: &Call<'_>) -> FilterLayout {
     }
 }
 
-/// How a new filter hashes its keys. RedisBloom's layout knows one way.
+/// How a new filter hashes its keys. RedisBloom's layout has only one hash.
 fn hasher(wish: &Wish, layout: FilterLayout) -> Result<Hasher, Error> {
     let secret = match (wish.secret, layout) {
         (_, FilterLayout::RedisBloom | FilterLayout::Valkey) | (Some(None), _) => None,
@@ -58,8 +57,8 @@ fn hasher(wish: &Wish, layout: FilterLayout) -> Result<Hasher, Error> {
     Ok(secret.map_or_else(Hasher::default, Hasher::keyed))
 }
 
-/// The words that make a replica's filter the same, whatever its options.
-/// Of RedisBloom's layout there are none: see `default_layout`.
+/// The arguments that make a replica's filter the same, whatever its options. None for RedisBloom's layout: see
+/// `default_layout`.
 fn made(call: &Call<'_>, layout: FilterLayout, hasher: &Hasher) -> Vec<NewString> {
     if layout != FilterLayout::Tamis {
         return Vec::new();
@@ -76,8 +75,7 @@ fn made(call: &Call<'_>, layout: FilterLayout, hasher: &Hasher) -> Vec<NewString
     ]
 }
 
-/// Below this, a filter is not compared with `maxmemory`: to ask for that costs
-/// more than such a filter.
+/// Smaller filters aren't compared with `maxmemory`: querying that costs more than such a filter.
 const SMALL: u64 = 1 << 20;
 
 impl Room for Call<'_> {
@@ -98,7 +96,7 @@ impl Room for Call<'_> {
 const NAME: &std::ffi::CStr = c"tamis";
 const VERSION: c_int = 1;
 
-/// What the server calls when it loads the module.
+/// The entry point that the server calls when it loads the module.
 ///
 /// # Safety
 /// - Only the server calls it, once, on its main thread.
@@ -110,7 +108,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argc: c_int,
 ) -> c_int {
     // Nothing may be allocated before this.
-    // SAFETY: as the server's documentation says.
+    // SAFETY: called as documented.
     let ready = unsafe {
         raw::Export_RedisModule_Init(
             context,
@@ -145,8 +143,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 
 fn load(context: Context, words: &[ServerString<'_>]) -> Result<(), String> {
     alloc::prepare();
-    // What changes nothing must not break a WATCH: a change is reported with what
-    // replicas get of it.
+    // A command that changes nothing must not break a WATCH, so changes are signalled explicitly, along with
+    // replication.
     let options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED;

@@ -1,6 +1,6 @@
-//! The module's options: `tamis.*` of CONFIG, or words behind `loadmodule`.
-//! They are about new keys; what exists has what it needs in itself. Those that
-//! RedisBloom has, too, have its names as well where the server allows that.
+//! The module's options: `tamis.*` in CONFIG, or arguments of `loadmodule`. They only affect new keys; existing filters
+//! carry their own parameters. Options that RedisBloom also has are registered under its names, too, where the server
+//! allows that.
 
 use super::api::{Context, RawString, ServerString, api, function, log};
 use crate::words;
@@ -8,10 +8,10 @@ use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering::Relaxed};
 use valkey_module::raw;
 
-/// A whole number, or yes and no.
+/// An integer, or yes and no.
 pub(super) struct Number {
     name: &'static CStr,
-    /// Its other names behind `loadmodule`: RedisBloom's, and valkey-bloom's.
+    /// Alternative names for `loadmodule`: RedisBloom's and valkey-bloom's.
     aliases: &'static [&'static str],
     default: i64,
     range: (i64, i64),
@@ -56,7 +56,7 @@ pub(super) static BF_SIZE: Number = number(
 pub(super) static BF_EXPANSION: Number =
     number(c"bf-expansion-factor", &["bloom-expansion"], 2, (0, 32768));
 pub(super) static CF_SIZE: Number = number(c"cf-initial-size", &[], 1024, (2, MOST_KEYS));
-/// RedisBloom's own default, 1, is for its layout.
+/// RedisBloom's default, 1, is for its own layout.
 pub(super) static CF_EXPANSION: Number = number(c"cf-expansion-factor", &[], -1, (-1, 32768));
 pub(super) static CF_BUCKET: Number = number(c"cf-bucket-size", &[], 2, (1, 255));
 pub(super) static CF_KICKS: Number = number(c"cf-max-iterations", &[], 20, (1, 65535));
@@ -92,7 +92,7 @@ pub(super) struct Rate {
     aliases: &'static [&'static str],
     default: &'static str,
     bits: AtomicU64,
-    /// As it was written, for CONFIG GET.
+    /// The text as given, for CONFIG GET.
     text: AtomicPtr<raw::RedisModuleString>,
 }
 
@@ -109,14 +109,14 @@ const fn rate(name: &'static CStr, aliases: &'static [&'static str]) -> Rate {
 pub(super) static BF_RATE: Rate = rate(c"bf-error-rate", &["ERROR_RATE", "bloom-fp-rate"]);
 pub(super) static CF_RATE: Rate = rate(c"cf-error-rate", &[]);
 
-/// What valkey-bloom takes and has no meaning here.
+/// Options of valkey-bloom that have no meaning here.
 const WITHOUT_MEANING: [&str; 3] = [
     "bloom-tightening-ratio",
     "bloom-use-random-seed",
     "bloom-defrag-enabled",
 ];
 
-/// What RedisBloom's layout alone has.
+/// Options that only apply to RedisBloom's layout.
 const OF_THEIR_LAYOUT: [&str; 4] = [
     "cf-bucket-size",
     "cf-max-iterations",
@@ -124,8 +124,7 @@ const OF_THEIR_LAYOUT: [&str; 4] = [
     "CF_MAX_EXPANSIONS",
 ];
 
-/// Says that the server should not put the module's name before an option's;
-/// since Redis 8.
+/// Tells the server not to prefix an option with the module's name; since Redis 8.
 const UNPREFIXED: u32 = 1 << 9;
 
 static RATES: [&Rate; 2] = [&BF_RATE, &CF_RATE];
@@ -135,7 +134,7 @@ impl Number {
         self.value.load(Relaxed)
     }
 
-    /// Of an option that is yes or no.
+    /// The value of a yes-or-no option.
     pub(super) fn is_set(&self) -> bool {
         self.get() != 0
     }
@@ -144,7 +143,7 @@ impl Number {
     fn check(&self, value: i64) -> Result<(), String> {
         let (mut least, most) = self.range;
         if COMPATIBLE.is_set() && self.get() >= 0 {
-            // -1, the layout's own, isn't a choice of RedisBloom's.
+            // -1 means the layout's own default, which RedisBloom doesn't offer.
             least = least.max(0);
         }
         if (least..=most).contains(&value) {
@@ -187,8 +186,7 @@ fn is_named(word: &[u8], own: &'static CStr, aliases: &[&str]) -> bool {
     same(word, name(own)) || aliases.iter().any(|alias| same(word, alias))
 }
 
-/// What an option is registered as, and with which flags: under RedisBloom's
-/// name where the server allows it, and ours is then another name of it.
+/// The name and flags to register an option with: RedisBloom's name where the server allows it, with ours as an alias.
 fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
     let theirs = ["bf-", "cf-"]
         .iter()
@@ -204,7 +202,7 @@ fn registered(own: &'static CStr, flags: u32) -> (CString, u32) {
     (CString::new(both).unwrap_or_default(), flags | UNPREFIXED)
 }
 
-/// What the words behind `loadmodule` say: numbers and rates.
+/// Defaults from the arguments of `loadmodule`: numbers and rates.
 type Defaults = ([i64; NUMBERS.len()], [String; RATES.len()]);
 
 fn read(context: Context, words: &[&[u8]]) -> Result<Defaults, String> {
@@ -273,7 +271,7 @@ fn read(context: Context, words: &[&[u8]]) -> Result<Defaults, String> {
     Ok((numbers, rates))
 }
 
-/// Registers all options; words of `loadmodule` are their defaults.
+/// Registers all options, with defaults from `loadmodule`.
 pub(super) fn register(context: Context, words: &[&[u8]]) -> Result<(), String> {
     let (numbers, rates) = read(context, words)?;
     let server = context.as_ptr();
@@ -283,7 +281,7 @@ pub(super) fn register(context: Context, words: &[&[u8]]) -> Result<(), String> 
         let (name, flags) = registered(option.name, option.flags);
         let (least, most) = match option.flags {
             raw::REDISMODULE_CONFIG_MEMORY => option.range,
-            // `set_number` knows it.
+            // `set_number` checks the range.
             _ => (i64::MIN, i64::MAX),
         };
         let result = if option.is_bool {
@@ -340,17 +338,17 @@ fn check(result: c_int, name: &CStr) -> Result<(), String> {
     }
 }
 
-/// The option that a callback is about.
+/// The option that a callback refers to.
 ///
 /// # Safety
-/// `data` is what was registered with it: a static of that type.
+/// `data` was registered with it: a static of that type.
 unsafe fn option<T>(data: *mut c_void) -> &'static T {
     // SAFETY: as the caller promises.
     unsafe { &*data.cast::<T>() }
 }
 
 unsafe extern "C" fn get_bool(_: *const c_char, data: *mut c_void) -> c_int {
-    // SAFETY: registered with a number.
+    // SAFETY: registered with a `Number`.
     unsafe { option::<Number>(data) }.get() as c_int
 }
 
@@ -360,7 +358,7 @@ unsafe extern "C" fn set_bool(
     data: *mut c_void,
     _: *mut RawString,
 ) -> c_int {
-    // SAFETY: registered with a number.
+    // SAFETY: registered with a `Number`.
     unsafe { option::<Number>(data) }
         .value
         .store(value.into(), Relaxed);
@@ -368,7 +366,7 @@ unsafe extern "C" fn set_bool(
 }
 
 unsafe extern "C" fn get_number(_: *const c_char, data: *mut c_void) -> c_longlong {
-    // SAFETY: registered with a number.
+    // SAFETY: registered with a `Number`.
     unsafe { option::<Number>(data) }.get()
 }
 
@@ -378,14 +376,14 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut RawString,
 ) -> c_int {
-    // SAFETY: registered with a number.
+    // SAFETY: registered with a `Number`.
     let option = unsafe { option::<Number>(data) };
     match option.check(value) {
         Ok(()) => {
             option.value.store(value, Relaxed);
             0
         }
-        // SAFETY: the server's place for it.
+        // SAFETY: `error` is where the server expects the text.
         Err(text) => unsafe { refuse(error, &text) },
     }
 }
@@ -393,7 +391,7 @@ unsafe extern "C" fn set_number(
 /// Tells the server why a value is refused.
 ///
 /// # Safety
-/// `error` is the server's place for a string, which it takes.
+/// `error` is where the server expects a string, which it then owns.
 unsafe fn refuse(error: *mut RawString, text: &str) -> c_int {
     let text = api!(RedisModule_CreateString(
         std::ptr::null_mut(),
@@ -406,7 +404,7 @@ unsafe fn refuse(error: *mut RawString, text: &str) -> c_int {
 }
 
 unsafe extern "C" fn get_rate(_: *const c_char, data: *mut c_void) -> RawString {
-    // SAFETY: registered with a rate.
+    // SAFETY: registered with a `Rate`.
     unsafe { option::<Rate>(data) }.text.load(Relaxed)
 }
 
@@ -416,7 +414,7 @@ unsafe extern "C" fn set_rate(
     data: *mut c_void,
     error: *mut RawString,
 ) -> c_int {
-    // SAFETY: registered with a rate; the server gives a string for this call.
+    // SAFETY: registered with a `Rate`; the server passes a string for this call.
     let (option, text) = unsafe { (option::<Rate>(data), ServerString::new(value)) };
     match words::rate(text.bytes(), "bad error rate", words::RATES) {
         Ok(rate) => {
@@ -428,7 +426,7 @@ unsafe extern "C" fn set_rate(
             }
             0
         }
-        // SAFETY: the server's place for it.
+        // SAFETY: `error` is where the server expects the text.
         Err(text) => unsafe { refuse(error, &text.0) },
     }
 }

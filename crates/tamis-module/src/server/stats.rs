@@ -1,4 +1,4 @@
-//! What INFO reports of the module.
+//! The module's section of INFO.
 
 use super::alloc::bytes_in_use;
 use super::api::api;

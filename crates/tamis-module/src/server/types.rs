@@ -1,5 +1,5 @@
-//! Filters as values of the server's keys: for each kind of filter one type of
-//! ours, and those of other modules, which have their names and bytes.
+//! Filters as values of the server's keys: one type of ours for each kind of filter, and the types of other modules,
+//! with their names and formats.
 
 use super::alloc::{defragment, size_of_allocation};
 use super::api::{Context, Key, RawString, api, wrong_type};
@@ -20,38 +20,37 @@ use tamis_formats::redisbloom::{self, Sink, Source};
 use tamis_formats::valkeybloom;
 use valkey_module::raw;
 
-/// Strings of an RDB file are no longer than this.
+/// The longest string in an RDB file.
 const MOST_PIECE: usize = 16 << 20;
 
-/// A kind of filter, as this file needs it.
+/// A kind of filter, as used in this file.
 pub(super) trait Value: Filter + 'static {
     const LOADCHUNK: &'static CStr;
     const ASKED: Counter;
     const HITS: Counter;
-    /// One for each layout, in the order of those.
+    /// One per layout, in the order of the layouts.
     fn types() -> &'static [AtomicPtr<raw::RedisModuleType>];
     fn alive() -> &'static AtomicI64;
 
     fn save_theirs(&self, to: &mut Saving);
-    /// A value of RedisBloom's type, or of valkey-bloom's.
+    /// Loads a value of RedisBloom's or valkey-bloom's type.
     fn load_theirs(from: &mut Stored, layout: FilterLayout) -> Result<Self, Error>;
-    /// What BF.LOAD takes, where that loads it.
+    /// The argument of BF.LOAD, for layouts that it loads.
     fn to_load(&self) -> Option<Vec<u8>>;
-    /// All memory but the value itself.
+    /// All allocations except the value itself.
     fn allocations(&self) -> Vec<(*const u8, usize)>;
     fn defragment(&mut self, context: Defragmentation);
 }
 
-/// The value of a key; none if there is no such key.
+/// The value of a key; `None` if there is no such key.
 pub(super) fn get<'k, V: Value>(key: &'k mut Key<'_>) -> Result<Option<&'k mut V>, Error> {
     let value = value::<V>(key)?;
-    // SAFETY: values of these types are boxes that `set` made, and as long as
-    // the key is open nobody else has this one: commands run one by one and open
-    // no key twice for writing.
+    // SAFETY: values of these types are boxes that `set` made. While the key is open, nobody else uses its value:
+    // commands run one at a time and never open a key twice for writing.
     Ok(value.map(|mut value| unsafe { value.as_mut() }))
 }
 
-/// Where the value of a key is; none if there is no such key.
+/// A pointer to the value of a key; `None` if there is no such key.
 pub(super) fn value<V: Value>(key: &Key<'_>) -> Result<Option<NonNull<V>>, Error> {
     let Some((of, value)) = key.value()? else {
         return Ok(None);
@@ -62,7 +61,7 @@ pub(super) fn value<V: Value>(key: &Key<'_>) -> Result<Option<NonNull<V>>, Error
     Err(wrong_type())
 }
 
-/// Makes this the value of a key, whatever it was before.
+/// Replaces the value of a key, whatever it was.
 pub(super) fn set<V: Value>(key: &mut Key<'_>, value: V) {
     let of = V::types()[value.layout() as usize].load(Relaxed);
     key.set(of, boxed(value));
@@ -73,35 +72,35 @@ fn boxed<V: Value>(value: V) -> *mut c_void {
     Box::into_raw(Box::new(value)).cast()
 }
 
-/// From here on giving memory back takes longer than a command should.
+/// From this size on, freeing memory takes longer than a command should.
 const FREED_BESIDE: u64 = 1 << 20;
 
-/// Lets go of a value that is no key's any more, a large one in another thread.
+/// Drops a value that no longer belongs to a key; a large one in another thread.
 pub(super) fn drop_beside<V: Value + Send>(value: V) {
     if value.bytes().is_ok_and(|bytes| bytes > FREED_BESIDE) {
         let thread = std::thread::Builder::new().name("tamis-free".to_owned());
-        // Where there is no thread to be had, it is dropped here.
+        // If no thread can be started, it is dropped here.
         let _ = thread.spawn(move || drop(value));
     }
 }
 
-/// A value as the server's callbacks name it.
+/// A value from the server's callbacks.
 ///
 /// # Safety
-/// It is one that `boxed` made, of this kind.
+/// `boxed` made it, for this kind.
 unsafe fn as_value<'v, V: Value>(value: *const c_void) -> &'v V {
     // SAFETY: as the caller promises.
     unsafe { &*value.cast::<V>() }
 }
 
-/// A panic must not get into the server.
+/// A panic must not reach the server.
 fn guarded<T>(otherwise: T, work: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(otherwise)
 }
 
 // Saving and loading.
 
-/// What an RDB file is written to.
+/// The output of an RDB save.
 pub(super) struct Saving(*mut raw::RedisModuleIO);
 
 impl Sink for Saving {
@@ -122,7 +121,7 @@ impl Sink for Saving {
     }
 }
 
-/// What an RDB file is read from.
+/// The input of an RDB load.
 pub(super) struct Stored(*mut raw::RedisModuleIO);
 
 impl Stored {
@@ -156,7 +155,7 @@ impl Source<'static> for Stored {
         let Some(data) = data else {
             return self.check(Cow::Borrowed(&[][..]));
         };
-        // SAFETY: a buffer of so many bytes, which is ours to free.
+        // SAFETY: a buffer of this many bytes, which is ours to free.
         let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr(), len) }.to_vec();
         api!(RedisModule_Free(data.as_ptr().cast()));
         self.check(Cow::Owned(bytes))
@@ -165,7 +164,7 @@ impl Source<'static> for Stored {
 
 unsafe extern "C" fn save_theirs<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
     guarded((), || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let value = unsafe { as_value::<V>(of) };
         value.save_theirs(&mut Saving(io));
     });
@@ -191,12 +190,11 @@ unsafe extern "C" fn load_valkey<V: Value>(
     })
 }
 
-/// Tamis's layouts are saved as SCANDUMP gives them: the first chunk, how many
-/// bytes follow, and those in pieces. Fewer than there should be are a filter
-/// that is still arriving.
+/// Tamis's layouts are saved like SCANDUMP's output: the first chunk, the number of bytes that follow, and those bytes
+/// in pieces. If some are missing, the filter is still being loaded.
 unsafe extern "C" fn save_ours<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c_void) {
     guarded((), || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let value = unsafe { as_value::<V>(of) };
         let mut to = Saving(io);
         let mut total = 0;
@@ -207,7 +205,7 @@ unsafe extern "C" fn save_ours<V: Value>(io: *mut raw::RedisModuleIO, of: *mut c
     });
 }
 
-/// All that follows the first chunk, in pieces, each with where it ends.
+/// Everything after the first chunk, in pieces, each with its end position.
 pub(super) fn pieces<V: Value>(value: &V, mut each: impl FnMut(u64, &[u8])) {
     let mut at = 0;
     loop {
@@ -260,7 +258,7 @@ unsafe extern "C" fn rewrite<V: Value>(
     of: *mut c_void,
 ) {
     guarded((), || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let value = unsafe { as_value::<V>(of) };
         let emit = |iterator: u64, data: &[u8]| {
             api!(RedisModule_EmitAOF(
@@ -289,17 +287,17 @@ unsafe extern "C" fn rewrite<V: Value>(
     });
 }
 
-// The rest of being a value.
+// Other callbacks of a type.
 
 unsafe extern "C" fn free<V: Value>(of: *mut c_void) {
     V::alive().fetch_sub(1, Relaxed);
-    // SAFETY: the server gives what `boxed` made, for the last time.
+    // SAFETY: the server passes what `boxed` made, for the last time.
     guarded((), || drop(unsafe { Box::from_raw(of.cast::<V>()) }));
 }
 
 unsafe extern "C" fn copy<V: Value>(_: RawString, _: RawString, of: *const c_void) -> *mut c_void {
     guarded(null_mut(), || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let value = unsafe { as_value::<V>(of) };
         value.duplicate().map_or(null_mut(), boxed)
     })
@@ -307,8 +305,7 @@ unsafe extern "C" fn copy<V: Value>(_: RawString, _: RawString, of: *const c_voi
 
 unsafe extern "C" fn mem_usage<V: Value>(of: *const c_void) -> usize {
     guarded(0, || {
-        // SAFETY: the server gives a value of its type; all are allocations of
-        // ours, aligned so.
+        // SAFETY: the server passes a value of this type; all addresses are allocations of ours with this alignment.
         unsafe {
             let rest = as_value::<V>(of).allocations().into_iter();
             let rest: usize = rest
@@ -319,11 +316,10 @@ unsafe extern "C" fn mem_usage<V: Value>(of: *const c_void) -> usize {
     })
 }
 
-/// One for each piece of memory, and for each 64 KiB: from 64 on the server
-/// frees in another thread.
+/// One per allocation, and one per 64 KiB: from 64 on, the server frees in another thread.
 unsafe extern "C" fn free_effort<V: Value>(_: RawString, of: *const c_void) -> usize {
     guarded(1, || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let (value, bytes) = unsafe { (as_value::<V>(of), mem_usage::<V>(of)) };
         value.allocations().len() + bytes / (64 << 10)
     })
@@ -331,7 +327,7 @@ unsafe extern "C" fn free_effort<V: Value>(_: RawString, of: *const c_void) -> u
 
 unsafe extern "C" fn digest<V: Value>(to: *mut raw::RedisModuleDigest, of: *mut c_void) {
     guarded((), || {
-        // SAFETY: the server gives a value of its type.
+        // SAFETY: the server passes a value of this type.
         let value = unsafe { as_value::<V>(of) };
         let add = |bytes: &[u8]| {
             api!(RedisModule_DigestAddStringBuffer(
@@ -352,8 +348,7 @@ unsafe extern "C" fn defrag<V: Value>(
     of: *mut *mut c_void,
 ) -> c_int {
     guarded(0, || {
-        // SAFETY: the server gives where it has a value of this type, and
-        // nobody else has it now.
+        // SAFETY: the server passes a pointer to a value of this type, which nobody else uses now.
         unsafe {
             *of = defragment(context, (*of).cast(), Layout::new::<V>()).cast();
             (*(*of).cast::<V>()).defragment(Defragmentation(context));
@@ -362,7 +357,7 @@ unsafe extern "C" fn defrag<V: Value>(
     })
 }
 
-/// A filter's memory that is being moved: the server's, for one call of `defrag`.
+/// The server's context for moving a filter's memory, valid for one call of `defrag`.
 #[derive(Clone, Copy)]
 pub(super) struct Defragmentation(*mut raw::RedisModuleDefragCtx);
 
@@ -371,8 +366,7 @@ fn defragment_all<'v>(vectors: impl Iterator<Item = &'v mut Vec<u8>>, context: D
     for vector in vectors.filter(|vector| vector.capacity() > 0) {
         let mut old = std::mem::ManuallyDrop::new(std::mem::take(vector));
         let (len, capacity) = (old.len(), old.capacity());
-        // SAFETY: the vector's memory is of our allocator, with this layout, and
-        // the same holds after it was moved.
+        // SAFETY: our allocator allocated the vector's memory with this layout, and that stays true after moving it.
         unsafe {
             let layout = Layout::from_size_align_unchecked(capacity, 1);
             let new = defragment(context.0, old.as_mut_ptr(), layout);
@@ -381,25 +375,24 @@ fn defragment_all<'v>(vectors: impl Iterator<Item = &'v mut Vec<u8>>, context: D
     }
 }
 
-/// The addresses of the parts of a filter in RedisBloom's layout, and of their
-/// list.
+/// The addresses of the parts of a filter in RedisBloom's layout, and of their list.
 fn part_addresses(parts: &[&[u8]], list: (*const u8, usize)) -> Vec<(*const u8, usize)> {
     let parts = parts.iter().map(|part| (part.as_ptr(), 1));
     parts.chain([list]).collect()
 }
 
-/// The addresses of what has come of a filter so far.
+/// The addresses of what has been loaded of a filter so far.
 fn loading_addresses(loading: &Loading) -> Vec<(*const u8, usize)> {
     let parts = [loading.header(), loading.received()];
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.map(|part| (part.as_ptr(), 1)).collect()
 }
 
-/// Moves a body of the library's.
+/// Moves a body allocated by the library.
 ///
 /// # Safety
 /// - `ptr` is an allocation of our allocator, of `len` bytes, aligned to 64.
-/// - Nobody else has it.
+/// - Nobody else uses it.
 unsafe fn defragment_body(context: Defragmentation, ptr: *mut u8, len: usize) -> *mut u8 {
     // SAFETY: as the caller promises.
     unsafe { defragment(context.0, ptr, Layout::from_size_align_unchecked(len, 64)) }
@@ -460,8 +453,8 @@ impl Value for Bloom {
 
     fn defragment(&mut self, context: Defragmentation) {
         match self {
-            // SAFETY: the library gives its own bodies, in whole lines aligned to 64 bytes;
-            // `defragment` keeps length, content and alignment.
+            // SAFETY: the library passes its own bodies, in whole lines aligned to 64 bytes; `defragment` keeps length,
+            // content and alignment.
             Self::Tamis(filter) => unsafe {
                 filter.relocate(&mut |ptr, len| defragment_body(context, ptr, len))
             },
@@ -523,8 +516,8 @@ impl Value for Cuckoo {
         match self {
             Self::Tamis(tables) => {
                 for table in tables.all_mut() {
-                    // SAFETY: the library gives its own bodies, in whole lines aligned to 64 bytes;
-                    // `defragment` keeps length, content and alignment.
+                    // SAFETY: the library passes its own bodies, in whole lines aligned to 64 bytes; `defragment` keeps
+                    // length, content and alignment.
                     unsafe { table.relocate(&mut |ptr, len| defragment_body(context, ptr, len)) };
                 }
             }
@@ -534,7 +527,7 @@ impl Value for Cuckoo {
     }
 }
 
-/// How many filters of each kind there are.
+/// The number of filters of each kind.
 pub(super) fn alive() -> (i64, i64) {
     (BLOOMS.load(Relaxed), CUCKOOS.load(Relaxed))
 }
@@ -547,7 +540,7 @@ fn register_one<V: Value>(
     name: &CStr,
     layout: FilterLayout,
 ) -> Result<(), String> {
-    // SAFETY: all of it is numbers and optional pointers, for which zero is none.
+    // SAFETY: only numbers and optional pointers, for which zero is valid.
     let mut methods: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     methods.version = raw::REDISMODULE_TYPE_METHOD_VERSION.into();
     let (load, save, version): (Load, Save, _) = match layout {

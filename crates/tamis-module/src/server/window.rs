@@ -1,10 +1,9 @@
-//! The commands on filters that forget, with the server's clock.
+//! Commands on filters that forget, with the server's clock.
 //!
-//! The clock is the one that expiring keys have: read once for each command, and
-//! once for a whole script or transaction, which so happens in one moment. What
-//! changes a filter goes to replicas and append-only files with its moment
-//! (`BF.INSERT key AT microseconds NOCREATE ITEMS …`), so that they forget the same
-//! keys at the same time, whatever their clocks say and whenever they read it.
+//! Like for expiring keys, the clock is read once per command, and once for a whole script or transaction, which thus
+//! has a single time. Changes go to replicas and append-only files with their time
+//! (`BF.INSERT key AT microseconds NOCREATE ITEMS …`), so that they forget the same keys at the same time, whatever
+//! their clocks say and whenever they replay it.
 
 use super::api::{Call, clock};
 use super::both;
@@ -17,10 +16,10 @@ use tamis::{
     window::{Renewal, Span, WindowOptions},
 };
 
-/// A clock that is behind is worth a line in the log no more often than this.
+/// The shortest interval between warnings about a clock that is behind.
 const WARN_EVERY: i64 = 60_000_000;
 
-/// The moment of a command that doesn't name one.
+/// The time of a command that names none.
 pub(super) fn now(call: &Call<'_>, window: &Window) -> Moment {
     static WARNED: AtomicI64 = AtomicI64::new(i64::MIN);
     let clock = clock();
@@ -37,8 +36,8 @@ pub(super) fn now(call: &Call<'_>, window: &Window) -> Moment {
     at
 }
 
-/// Refuses a moment that is told and lies ahead: the window would forget what it
-/// still should have. By one generation it may: clocks differ.
+/// Refuses a time in the future: the window would forget keys too early. Up to one generation is allowed, because
+/// clocks differ.
 pub(super) fn not_ahead(
     call: &Call<'_>,
     options: &WindowOptions,
@@ -57,7 +56,7 @@ pub(super) fn not_ahead(
     }
 }
 
-/// Adds the items from an argument on; whether each was new.
+/// Adds the items from an argument on; returns whether each was new.
 pub(super) fn add(
     call: &Call<'_>,
     window: &mut Window,
@@ -85,7 +84,7 @@ pub(super) fn add(
     Ok(added.new)
 }
 
-/// What RESERVE takes, so that another window is like this one.
+/// The RESERVE arguments that create the same kind of window.
 pub(super) fn words(options: &WindowOptions) -> Vec<Vec<u8>> {
     let mut words = vec!["WINDOW".to_owned(), seconds(options)];
     words.push("GENERATIONS".to_owned());
@@ -133,7 +132,7 @@ pub(super) fn info(call: &Call<'_>, window: &Window) {
     call.reply_count(window.shape().table_count().into());
 }
 
-/// The lines of BF.DEBUG: one for all, and one for each generation that has keys, the newest first.
+/// The lines of BF.DEBUG: one for the window, and one per generation with keys, the newest first.
 pub(super) fn debug(call: &Call<'_>, window: &Window) -> Vec<String> {
     let (keys, rate) = (window.keys_at(now(call, window)), window.rate_now());
     let mut lines = vec![format!("size:{keys} rate:{}", both::shortest(rate))];

@@ -1,4 +1,4 @@
-//! The bits of a filter: in memory or in a mapped file.
+//! The bits of a filter, in memory or in a mapped file.
 
 use std::fs::File;
 use std::io;
@@ -13,17 +13,17 @@ use tamis_formats::pybloomfilter::{BITS_AT, Shape};
 /// The bits of a filter, in words that other processes may change.
 pub struct Bits {
     words: Words,
-    /// The file that they are mapped from.
+    /// The mapped file, if any.
     file: Option<BitsFile>,
-    /// Bytes that are bits; the last word may reach beyond them.
+    /// The number of bytes; the last word may extend beyond.
     len: u64,
 }
 
-/// A file that is a filter.
+/// A filter's file.
 pub struct BitsFile {
     /// The open file.
     pub file: File,
-    /// Its path, as it was given.
+    /// Its path as given.
     pub path: PathBuf,
     /// Whether it is mapped for writing.
     pub writable: bool,
@@ -40,7 +40,7 @@ impl Bits {
         })
     }
 
-    /// Maps a file whose length was checked against its shape.
+    /// Maps a file whose length was already checked against its shape.
     pub fn map(file: BitsFile, shape: &Shape) -> io::Result<Self> {
         let len = shape.bytes();
         let map = if file.writable {
@@ -55,18 +55,17 @@ impl Bits {
         })
     }
 
-    /// The file that the bits are mapped from.
+    /// The mapped file, if any.
     pub const fn file(&self) -> Option<&BitsFile> {
         self.file.as_ref()
     }
 
-    /// Whether they are mapped for reading.
+    /// Whether they are mapped read-only.
     pub fn read_only(&self) -> bool {
         self.file.as_ref().is_some_and(|file| !file.writable)
     }
 
-    /// Whether all of these bits are set. All are looked at, so that their
-    /// cache misses overlap.
+    /// Whether all these bits are set. Reads them all, so that cache misses overlap.
     #[inline]
     pub fn all_set(&self, positions: &[u64]) -> bool {
         let words = self.words.get();
@@ -75,15 +74,15 @@ impl Bits {
         })
     }
 
-    /// Sets these bits; returns how many were not. `&mut`, so that nobody in
-    /// this process sets others meanwhile.
+    /// Sets these bits; returns how many were new. Takes `&mut`, so that nobody else in this process sets bits
+    /// meanwhile.
     ///
     /// # Panics
     /// If the bits are read-only.
     #[inline]
     pub fn set(&mut self, positions: &[u64]) -> u64 {
-        // A set bit costs no write and no dirty page, and this look brings all
-        // the lines before the writes, which may wait for one another.
+        // Setting bits that are already set would dirty pages for nothing. This check also loads all lines before the
+        // writes, which may wait for one another.
         if self.all_set(positions) {
             return 0;
         }
@@ -98,7 +97,7 @@ impl Bits {
         }
         let words = self.writable();
         for (word, bit) in positions.iter().map(|position| place(*position)) {
-            // Other processes set bits too: theirs must not be lost.
+            // Other processes set bits, too, which must not be lost.
             if words[word].load(Relaxed) & bit == 0 {
                 new += u64::from(words[word].fetch_or(bit, Relaxed) & bit == 0);
             }
@@ -106,7 +105,7 @@ impl Bits {
         new
     }
 
-    /// How many bits are set.
+    /// The number of set bits.
     pub fn count_ones(&self) -> u64 {
         self.values().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -127,7 +126,7 @@ impl Bits {
         }
     }
 
-    /// Sets every bit that is set in `other`, which is as long.
+    /// Sets every bit that is set in `other`, which has the same length.
     ///
     /// # Panics
     /// If the bits are read-only.
@@ -139,7 +138,7 @@ impl Bits {
         }
     }
 
-    /// Clears every bit that is not set in `other`, which is as long.
+    /// Clears every bit that isn't set in `other`, which has the same length.
     ///
     /// # Panics
     /// If the bits are read-only.
@@ -147,8 +146,8 @@ impl Bits {
         self.keep(other.values());
     }
 
-    /// Clears every bit that is not set in these words. In a file, the last one
-    /// may reach beyond the bits: the rest of it stays.
+    /// Clears every bit that isn't set in these words. In a file, the last word may extend beyond the bits: the rest of
+    /// it is left unchanged.
     fn keep(&self, words: impl Iterator<Item = u64>) {
         let (last, ours) = self.last();
         for (at, (word, kept)) in self.writable().iter().zip(words).enumerate() {
@@ -159,7 +158,7 @@ impl Bits {
         }
     }
 
-    /// Fills memory with bytes, which are as many.
+    /// Overwrites bits in memory with the same number of bytes.
     pub fn load(&mut self, bytes: &[u8]) {
         debug_assert_eq!(bytes.len() as u64, self.len);
         let words = self.words.exclusive().unwrap_or_default();
@@ -170,12 +169,12 @@ impl Bits {
         }
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn byte_len(&self) -> usize {
         usize::try_from(self.len).expect("bits in memory have a length in memory")
     }
 
-    /// Writes the bytes to a buffer that is as long.
+    /// Copies the bytes to a buffer of the same length.
     pub fn store(&self, bytes: &mut [u8]) {
         for (bytes, word) in bytes.chunks_mut(8).zip(self.values()) {
             bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
@@ -190,7 +189,7 @@ impl Bits {
             .map_or(Ok(()), |file| file.file.sync_all())
     }
 
-    /// All bits, in words; those that a last one has beyond them are 0.
+    /// All bits, in words; beyond the bits, the last word is 0.
     fn values(&self) -> impl Iterator<Item = u64> {
         let (whole, ours) = self.last();
         let words = self.words.get();
@@ -198,8 +197,7 @@ impl Bits {
         words[..whole].iter().map(Word::get).chain(last)
     }
 
-    /// The number of the word that only begins with bits, and which of its bits
-    /// they are; none where all words are bits throughout.
+    /// The index of the word that is only partly bits, and a mask of those; an empty mask if there is none.
     const fn last(&self) -> (usize, u64) {
         ((self.len / 8) as usize, (1 << (8 * (self.len % 8))) - 1)
     }
@@ -220,7 +218,7 @@ impl BitsFile {
         }
     }
 
-    /// The whole file, with anything that follows the bits in it.
+    /// The whole file, including anything after the bits.
     pub fn contents(&self) -> io::Result<Vec<u8>> {
         let len = self.file.metadata()?.len();
         let len = usize::try_from(len).map_err(|_| io::ErrorKind::FileTooLarge)?;
@@ -249,7 +247,7 @@ mod tests {
         }
     }
 
-    /// A filter's file of ones behind `bytes` bytes of bits.
+    /// A filter's file filled with ones after `bytes` bytes of bits.
     fn mapped(bytes: u64) -> Bits {
         let mut content = vec![0; BITS_AT + bytes as usize];
         content.extend([0xff; 16]);
@@ -258,8 +256,8 @@ mod tests {
         Bits::map(BitsFile::new(file, "f".into(), true), &shape(bytes)).unwrap()
     }
 
-    /// In memory and in files, whether they end within a word or not, all does the
-    /// same, and what follows the bits of a file stays as it is.
+    /// In memory and in files, whether or not the bits end inside a word, everything does the same, and the bytes after
+    /// the bits stay unchanged.
     #[test]
     #[cfg_attr(miri, ignore = "maps files")]
     fn a_last_word_is_ours_as_far_as_the_bits_go() {

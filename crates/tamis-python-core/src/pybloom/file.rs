@@ -1,5 +1,4 @@
-//! Files: opening those that are filters, and making new ones without harm to
-//! what was there.
+//! Opens filter files, and creates new ones without damaging existing files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,7 +13,7 @@ use tamis_formats::pybloomfilter::{BITS_AT, Hash, MAGIC, Shape};
 pub enum OpenError {
     /// The system's error.
     Io(io::Error),
-    /// What is wrong with it.
+    /// What is wrong with the file.
     Flaw(String),
 }
 
@@ -24,7 +23,7 @@ impl From<io::Error> for OpenError {
     }
 }
 
-/// Opens a file that is a filter; also the other hashes that it may be of.
+/// Opens a filter's file; also returns the other hashes that it may use.
 pub fn open(
     path: &Path,
     writable: bool,
@@ -38,7 +37,7 @@ pub fn open(
     let start = read_start(&file, BITS_AT)?;
     let decoded = Shape::decode(&start, len, hash);
     let (mut shape, mut others) = decoded.map_err(|error| OpenError::Flaw(error.to_string()))?;
-    // What was changed here was hashed so.
+    // If we changed the file, its record names the hash.
     if !others.is_empty()
         && let Some(record) = record::read(&file)
     {
@@ -56,20 +55,20 @@ fn read_start(file: &File, len: usize) -> io::Result<Vec<u8>> {
     Ok(start)
 }
 
-/// What is at a place where a filter is to be made.
+/// What exists at the path of a new filter.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Existing {
     /// Nothing, or a file without content.
     Nothing,
     /// A filter.
     Filter,
-    /// Somebody else's file.
+    /// A file that isn't a filter.
     Foreign,
     /// A folder.
     Folder,
 }
 
-/// Looks what is there.
+/// Checks what exists at a path.
 pub fn existing(path: &Path) -> io::Result<Existing> {
     let meta = match fs::metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
@@ -92,8 +91,7 @@ pub fn existing(path: &Path) -> io::Result<Existing> {
     })
 }
 
-/// Makes a file, complete before it takes its name: whatever fails, what was
-/// there before is still there.
+/// Creates a file, complete before it gets its name: after any failure, the existing file is still there.
 pub fn create(
     path: &Path,
     perm: u32,
@@ -116,7 +114,7 @@ pub fn create(
     Ok(file.persist(path)?)
 }
 
-/// Makes a file with this content.
+/// Creates a file with this content.
 pub fn create_with(path: &Path, perm: u32, content: &[u8]) -> io::Result<()> {
     let len = content.len() as u64;
     create(path, perm, len, |file| file.write_all_at(content, 0))?;
@@ -139,14 +137,14 @@ pub fn copy(from: &BitsFile, to: &Path, record: impl FnOnce(&File)) -> io::Resul
             at += got as u64;
         }
         record(file);
-        // Not as the mask of new files would have them.
+        // The source's permissions, regardless of the umask.
         file.set_permissions(meta.permissions())
     })?;
     Ok(())
 }
 
-/// Gives a file that the original made all its blocks on disk: such files have
-/// holes. Where the system can't, they stay; the substitute in [`reserve`] would
+/// Allocates all disk blocks of a file that the original made: such files have holes. If the system can't, the holes
+/// stay; the fallback in [`reserve`] would write zeros over bits that another process may be setting.
 /// write zeros over what another process may just be adding.
 #[cfg(target_os = "linux")]
 fn fill_holes(file: &File, len: u64) -> io::Result<()> {
@@ -171,24 +169,23 @@ fn fill_holes(_: &File, _: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What is known of a filter that was made or changed here.
+/// What we know of a filter that was made or changed here.
 pub struct Record {
-    /// How many keys, and how many bits were set when they were so many.
+    /// The number of keys, and the number of bits that were set at that count.
     pub count: Option<(u64, u64)>,
     /// How keys are hashed.
     pub hash: Hash,
 }
 
 impl Record {
-    /// All of it.
+    /// A record with all fields.
     pub const fn new(count: Option<(u64, u64)>, hash: Hash) -> Self {
         Self { count, hash }
     }
 }
 
-/// The record of a filter's keys, kept next to the file's bytes as an extended
-/// attribute: its bytes are the original's, which has no room for a count that
-/// it would not mistake for another kind of filter in a union.
+/// The record of a filter's keys, kept as an extended attribute rather than in the file. The bytes are in the
+/// original's format, which has no room for a count that it wouldn't mistake for another kind of filter in a union.
 #[cfg(target_os = "linux")]
 pub mod record {
     use super::{Hash, Record};
@@ -199,8 +196,7 @@ pub mod record {
     const NAME: &CStr = c"user.pybloomfilter.count";
     const UNKNOWN: &str = "?";
 
-    /// Keys and bits, or that they are unknown, and the hash where it is not the
-    /// newest.
+    /// Keys and bits, or that they are unknown, and the hash unless it is the newest.
     pub fn read(file: &File) -> Option<Record> {
         let mut text = [0u8; 64];
         // SAFETY: the descriptor is open, the name ends with a zero byte, and the
@@ -251,11 +247,11 @@ pub mod record {
 pub mod record {
     use std::fs::File;
 
-    /// Keys, and bits: unknown here.
+    /// Keys and bits: unknown on this system.
     pub fn read(_: &File) -> Option<super::Record> {
         None
     }
 
-    /// Does nothing here.
+    /// Does nothing on this system.
     pub fn write(_: &File, _: Option<super::Record>) {}
 }

@@ -1,4 +1,4 @@
-//! A filter of pybloomfiltermmap3, without Python.
+//! A filter compatible with pybloomfiltermmap3, without Python.
 
 use std::fs::File;
 use std::io;
@@ -11,21 +11,21 @@ use tamis_formats::pybloomfilter::{Hash, Key, Probes, Shape};
 
 /// A filter, in memory or in a mapped file.
 pub struct Filter {
-    /// How many keys it is made for.
+    /// The number of keys it is made for.
     pub capacity: u64,
-    /// The rate at that many keys.
+    /// The rate with that many keys.
     pub error_rate: f64,
     probes: Probes,
     /// The bits.
     pub bits: Bits,
     count: Count,
-    /// The other hashes that a file may be of, which it does not say.
+    /// Other hashes that a file may use; it doesn't record which.
     pub other_hashes: &'static [Hash],
-    /// Whether a file changed since it was opened.
+    /// Whether a file was changed since it was opened.
     changed: bool,
 }
 
-/// How many keys, and how many bits were new when they came.
+/// The number of keys, and of the bits they set.
 struct Count {
     keys: u64,
     bits: u64,
@@ -34,11 +34,11 @@ struct Count {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Trust {
-    /// This process saw every key come.
+    /// This process saw every addition.
     Exact,
-    /// The file says so; right if it has as many bits set as it had then.
+    /// From the file's record; correct if as many bits are set as then.
     Recorded,
-    /// Made by the original, or united with another.
+    /// Made by the original, or merged with another.
     Unknown,
 }
 
@@ -67,7 +67,7 @@ impl Filter {
         }
     }
 
-    /// A filter in memory, empty or with the bits of another.
+    /// A filter in memory, empty or with the given bits.
     pub fn in_memory(shape: Shape, data: Option<&[u8]>) -> io::Result<Self> {
         let mut bits = Bits::zeroed(shape.bytes())?;
         let mut count = Count::ZERO;
@@ -93,7 +93,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The filter in a file, whose hash may be known.
+    /// Opens the filter in a file; `hash` if known.
     pub fn open(path: PathBuf, writable: bool, hash: Option<Hash>) -> Result<Self, OpenError> {
         let (file, shape, others) = file::open(&path, writable, hash)?;
         let recorded = record::read(&file).and_then(|record| record.count);
@@ -108,7 +108,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The shape of an empty filter that this one can be united with.
+    /// The shape of an empty filter that can be merged with this one.
     pub fn shape(&self) -> Shape {
         Shape {
             capacity: self.capacity,
@@ -124,12 +124,12 @@ impl Filter {
         self.probes.hash()
     }
 
-    /// One for each hash.
+    /// One seed per hash.
     pub fn seeds(&self) -> &[u32] {
         self.probes.seeds()
     }
 
-    /// How many bits.
+    /// The number of bits.
     pub fn num_bits(&self) -> u64 {
         self.probes.bits()
     }
@@ -141,7 +141,7 @@ impl Filter {
             .all(key.into(), |positions| self.bits.all_set(positions))
     }
 
-    /// Adds a key to a filter that may be written; true if it was there.
+    /// Adds a key to a writable filter; returns true if it was present.
     #[inline]
     pub fn add<'k>(&mut self, key: impl Into<Key<'k>>) -> bool {
         let mut new = 0;
@@ -165,19 +165,19 @@ impl Filter {
         self.changed = true;
     }
 
-    /// Whether a key sets the same bits in both.
+    /// Whether a key sets the same bits in both filters.
     pub fn is_like(&self, other: &Self) -> bool {
         let of = |filter: &Self| (filter.num_bits(), filter.hash());
         of(self) == of(other) && self.seeds() == other.seeds()
     }
 
-    /// The union with a filter that is like this one.
+    /// Sets this filter to the union with a similar one.
     pub fn unite(&mut self, other: &Self) {
         self.bits.unite(&other.bits);
         self.forget_count();
     }
 
-    /// The intersection with a filter that is like this one.
+    /// Sets this filter to the intersection with a similar one.
     pub fn intersect(&mut self, other: &Self) {
         self.bits.intersect(&other.bits);
         self.forget_count();
@@ -188,17 +188,17 @@ impl Filter {
         self.changed = true;
     }
 
-    /// How many keys, if that is known.
+    /// The number of keys, if known.
     pub fn exact_len(&mut self) -> Option<u64> {
         if self.count.trust == Trust::Recorded {
-            // Whoever else wrote to the file left more bits or fewer.
+            // If others wrote to the file, the number of set bits has changed.
             let right = self.bits.count_ones() == self.count.bits;
             self.count.trust = if right { Trust::Exact } else { Trust::Unknown };
         }
         (self.count.trust == Trust::Exact).then_some(self.count.keys)
     }
 
-    /// How many keys set as many bits as are set; `None` if all are.
+    /// The number of keys that would set as many bits; `None` if all are set.
     pub fn estimated_len(&self) -> Option<u64> {
         let bits = self.num_bits() as f64;
         let ones = self.bits.count_ones() as f64;
@@ -207,7 +207,7 @@ impl Filter {
         keys.is_finite().then_some(keys as u64)
     }
 
-    /// Waits until a file and its count are on disk.
+    /// Waits until the file and its count are on disk.
     pub fn sync(&mut self) -> io::Result<()> {
         if self.changed
             && let Some(file) = self.bits.file()
@@ -222,7 +222,7 @@ impl Filter {
     fn record(&self, file: &File) {
         let known = self.count.trust != Trust::Unknown;
         let count = known.then_some((self.count.keys, self.count.bits));
-        // What is only assumed of a hash is assumed again, and said again.
+        // If the hash was only assumed, don't record it: the next time, it is assumed and reported again.
         let is_sure = known || self.other_hashes.is_empty();
         record::write(file, is_sure.then_some(Record::new(count, self.hash())));
     }
@@ -236,6 +236,6 @@ impl Filter {
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        let _ = self.sync(); // `close` reports what goes wrong
+        let _ = self.sync(); // `close` reports errors
     }
 }

@@ -1,4 +1,4 @@
-//! Filters of pybloomfiltermmap3: in memory, or in a mapped file.
+//! Filters compatible with pybloomfiltermmap3, in memory or in a mapped file.
 
 pub mod bits;
 pub mod file;

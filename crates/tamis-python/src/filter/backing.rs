@@ -1,17 +1,17 @@
-//! Where a filter lives: in memory, in a mapped file, or nowhere any more.
+//! Where a filter is stored: in memory, in a mapped file, or nowhere once closed.
 
 use crate::buffer::Lent;
 use crate::error::{Failure, Result};
 use crate::when::{self, When};
 use tamis::{AnyFilter, Hash, Kind, body::Map};
 
-/// Where a filter lives.
+/// Where a filter is stored.
 pub(crate) enum Backing {
     /// In memory, or in a file mapped for writing.
     Writable(AnyFilter),
     /// In a file mapped for reading.
     ReadOnly(AnyFilter<Map>),
-    /// In bytes of another object; fields are dropped in order.
+    /// In the bytes of another object. Fields are dropped in order.
     Borrowed {
         filter: AnyFilter<&'static [u8]>,
         _bytes: Lent,
@@ -19,7 +19,7 @@ pub(crate) enum Backing {
     Closed,
 }
 
-/// Asks a filter wherever it lives.
+/// Queries a filter wherever it is stored.
 macro_rules! ask {
     ($state:expr, $filter:ident => $answer:expr) => {
         match $state {
@@ -42,7 +42,7 @@ impl Backing {
         }
     }
 
-    /// Waits until all that was added is on disk.
+    /// Waits until all additions are on disk.
     pub(crate) fn sync(&self) -> Result<()> {
         match self {
             Self::Writable(filter) => Ok(filter.sync()?),
@@ -51,7 +51,7 @@ impl Backing {
         }
     }
 
-    /// Closes it; the rest of it is to be dropped with the GIL.
+    /// Closes it; the returned rest must be dropped with the GIL.
     pub(crate) fn close(&mut self) -> Result<Self> {
         match std::mem::replace(self, Self::Closed) {
             Self::Writable(filter) => {
@@ -88,7 +88,7 @@ impl Backing {
         })
     }
 
-    /// Adds a key now.
+    /// Adds a key as of now.
     pub(crate) fn insert(&mut self, hash: Hash) -> Result<bool> {
         Ok(match self.writable()? {
             AnyFilter::Window(window) => {
@@ -117,12 +117,12 @@ impl Backing {
         Ok(ask!(self, filter => filter.duplicate())??)
     }
 
-    /// Adds what is here to another filter.
+    /// Adds this filter's keys to another.
     pub(crate) fn unite_into(&self, other: &mut AnyFilter) -> Result<()> {
         Ok(ask!(self, ours => other.union_with(ours))??)
     }
 
-    /// Leaves in another filter what is here, too.
+    /// Removes from another filter what this one lacks.
     pub(crate) fn intersect_into(&self, other: &mut AnyFilter) -> Result<()> {
         Ok(ask!(self, ours => other.intersect_with(ours))??)
     }
@@ -136,15 +136,14 @@ impl Backing {
     }
 }
 
-/// Adds keys that are mostly absent; whether each was. Nothing is added if one
-/// can't be: a cuckoo filter may be full.
+/// Adds keys that are mostly absent; returns which were. Adds none if one can't be added: a cuckoo filter may be full.
 pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<Vec<bool>> {
     let mut new = vec![false; hashes.len()];
     if !matches!(filter.kind(), Kind::Cuckoo | Kind::Counting) {
         filter.insert_many_at(hashes, when::now_of(filter), &mut new)?;
         return Ok(new);
     }
-    // A key that is there would take a second place.
+    // Adding a key that is present would take a second place.
     for (at, hash) in hashes.iter().enumerate() {
         new[at] = !filter.contains(*hash);
         if !new[at] {
@@ -161,8 +160,8 @@ pub(crate) fn insert_absent(filter: &mut AnyFilter, hashes: &[Hash]) -> Result<V
     Ok(new)
 }
 
-/// [`ask!`] for answers that take no time, next to others that ask. Whoever changes the filter
-/// is waited for, which Ctrl-C ends.
+/// [`ask!`] for quick answers, concurrent with other readers. Waits for a thread that changes the filter, unless Ctrl-C
+/// interrupts.
 macro_rules! get {
     ($this:expr, $py:expr, $filter:ident => $answer:expr) => {{
         $this.state.wait($py, $crate::lock::Access::Ask)?;
@@ -172,7 +171,7 @@ macro_rules! get {
     }};
 }
 
-/// [`ask!`] for answers that take time, such as those that read the whole filter.
+/// [`ask!`] for slow answers, such as those that read the whole filter.
 macro_rules! read {
     ($slf:expr, $filter:ident => $answer:expr) => {
         Filter::read($slf, |state| ask!(state, $filter => $answer))

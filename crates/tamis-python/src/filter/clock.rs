@@ -1,4 +1,4 @@
-//! Windows to which keys are added by the clock, which may have been set back.
+//! Adds keys to windows by the clock, which may have been set back.
 
 use super::backing::{Backing, ask};
 use crate::error::Result;
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use std::time::Duration;
 use tamis::{AnyFilter, Hash, Moment, Window, body::Body, window::Span};
 
-/// How far beyond the clock a time may be, besides a generation.
+/// How far ahead of the clock a time may be, beyond one generation.
 pub(crate) const AHEAD: Duration = Duration::from_secs(60);
 
-/// The latest key's moment, if that is well ahead of the clock.
+/// The latest key's time, if well ahead of the clock.
 fn ahead_of<B: Body>(window: &Window<B>, clock: Moment) -> Option<Moment> {
     match (window.options().band(), window.latest()) {
         (Span::Time(band), Some(latest)) if latest > clock + band + AHEAD => Some(latest),
@@ -19,8 +19,8 @@ fn ahead_of<B: Body>(window: &Window<B>, clock: Moment) -> Option<Moment> {
     }
 }
 
-/// Adds a key by the clock; `None` if the caller has to be warned of that first.
-#[inline(never)] // or it would be in the way of filters that need no clock
+/// Adds a key by the clock; `None` if the caller must first warn about it.
+#[inline(never)] // otherwise it would slow down filters that need no clock
 pub(crate) fn add_now(window: &mut Window, hash: Hash) -> Option<bool> {
     let clock = Moment::now();
     if ahead_of(window, clock).is_some() {
@@ -30,7 +30,7 @@ pub(crate) fn add_now(window: &mut Window, hash: Hash) -> Option<bool> {
     Some(window.insert_mut(hash, now))
 }
 
-/// Warns if what was added last to a window is well ahead of the clock: keys are added as of then.
+/// Warns if a window's latest key is well ahead of the clock: keys are then added as of that time.
 pub(crate) fn warn(py: Python<'_>, state: &Shared<Backing>) -> Result<()> {
     state.wait(py, Access::Ask)?;
     let ahead = state.ask(py, |state| {

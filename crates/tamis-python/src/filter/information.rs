@@ -1,4 +1,4 @@
-//! What a filter says of itself: as a dict, a line, a picture.
+//! Descriptions of a filter: as a dict, a line of text, or HTML.
 
 use super::Filter;
 use super::backing::{Backing, ask};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use tamis::internals::raw::{Cell, Look, Slot, sum};
 use tamis::{Hasher, KeyCount, Kind};
 
-/// What is found by reading all of it.
+/// Facts that take reading the whole filter.
 struct Facts {
     kind: Kind,
     capacity: u64,
@@ -93,7 +93,7 @@ pub(crate) fn explain<'py>(
     Ok(told)
 }
 
-/// As `tamis explain --json` has it.
+/// The fields of `tamis explain --json`.
 fn look_dict<'py>(py: Python<'py>, kind: Kind, look: &Look) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
     told.set_item("maybe", look.is_maybe())?;
@@ -162,7 +162,7 @@ pub(crate) fn as_text(slf: &Bound<'_, Filter>) -> PyResult<String> {
     ))
 }
 
-/// For notebooks: two bars, how full it is and how near to its rate.
+/// For notebooks: two bars, for the fill and for the rate relative to the promise.
 pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String> {
     let this = slf.get();
     let title = escaped(&as_text(slf)?);
@@ -190,7 +190,7 @@ pub(crate) fn as_html(slf: &Bound<'_, Filter>) -> Result<String> {
         ),
     ];
     let rows = rows.map(|(name, share, text)| {
-        // Over the bar's end is full, in another colour.
+        // Beyond its end, the bar is full and has another colour.
         let (width, colour) = match share {
             share if share > 1.0 => (100.0, "#c0392b"),
             share => (share.max(0.0) * 100.0, "#2e86c1"),

@@ -1,5 +1,4 @@
-//! How a filter comes to be: planned, created as a file, opened, loaded, decoded;
-//! and how it becomes an object of whatever class was asked for.
+//! Creates filters: plans, new files, opened and loaded files, decoded bytes; and makes objects of the requested class.
 
 use super::Filter;
 use super::backing::{Backing, ask};
@@ -24,8 +23,7 @@ use tamis::{AnyFilter, Hasher, Kind, Open, Plan};
 #[pyclass(frozen, module = "tamis._tamis", name = "_Made")]
 pub(crate) struct Made(Mutex<Option<Filter>>);
 
-/// What `Filter.__new__` begins with: a number of keys, from users; or what was
-/// made before.
+/// The input of `Filter.__new__`: a number of keys from users, or an existing filter.
 pub(crate) enum Start {
     Keys(u64),
     Made(Box<Filter>),
@@ -44,8 +42,7 @@ impl<'py> FromPyObject<'_, 'py> for Start {
     }
 }
 
-/// The filter as an object of the class. Its `__init__` is not called, as by
-/// pickle: it may want other arguments.
+/// The filter as an object of the class. Like pickle, doesn't call `__init__`, which may take other arguments.
 pub(crate) fn object_of<'py>(
     class: &Bound<'py, PyType>,
     filter: Filter,
@@ -58,12 +55,12 @@ pub(crate) fn object_of<'py>(
     Ok(object.cast_into::<Filter>().map_err(PyErr::from)?)
 }
 
-/// The class for a filter of this kind: a window is a `tamis.Window` where a `tamis.Filter` is
-/// asked for, and nothing else is one.
+/// The class for a filter of this kind: if a `tamis.Filter` is asked for, a window becomes a `tamis.Window`; no other
+/// kind can be one.
 fn class_for<'py>(class: &Bound<'py, PyType>, kind: &str) -> Result<Bound<'py, PyType>> {
     let py = class.py();
     let (is_window, is_plain) = (kind == Kind::Window.name(), class.is(super::class(py)?));
-    // A window of a class that somebody derived, or the usual case.
+    // A window of a derived class, or the usual case.
     if is_window != is_plain {
         return Ok(class.clone());
     }
@@ -85,7 +82,7 @@ pub(crate) fn object(py: Python<'_>, filter: AnyFilter) -> Result<Bound<'_, Filt
     object_of(super::class(py)?, Filter::in_memory(filter))
 }
 
-/// What a filter is made for, as Python's arguments say it.
+/// The parameters of a filter, from Python's arguments.
 pub(crate) struct Wanted<'a> {
     pub(crate) n: Option<u64>,
     pub(crate) p: Option<f64>,
@@ -125,7 +122,7 @@ impl Wanted<'_> {
 
     pub(crate) fn in_memory(self, py: Python<'_>) -> Result<Filter> {
         let (plan, hasher) = (self.plan()?, self.hasher);
-        // Secrets are not kept.
+        // Filters with secrets aren't cached.
         let open = matches!(hasher, Hasher::Fast { .. });
         if plan.kind() == Kind::Growing && plan.bytes() < SMALL && open {
             return small_growing(&plan, hasher).map(Filter::in_memory);
@@ -145,7 +142,7 @@ impl Wanted<'_> {
                     .into(),
             ));
         }
-        // It is as it was just made.
+        // Just created, so it needs no check.
         let open = Open::new().verify(false);
         let open = match hasher {
             Hasher::Keyed { key, .. } => open.key(key),
@@ -168,11 +165,11 @@ impl Wanted<'_> {
     }
 }
 
-/// Small enough to be copied in less time than it takes to plan.
+/// Small enough that copying takes less time than planning.
 const SMALL: u64 = 1 << 16;
 
-/// An empty growing filter. To make one takes the plans of layers to come, so it
-/// is copied from the latest one of its kind.
+/// An empty growing filter. Creating one takes planning its future layers, so it is copied from the latest one with the
+/// same parameters.
 fn small_growing(plan: &Plan, hasher: Hasher) -> Result<AnyFilter> {
     type Asked = (u64, u64, u64);
     static LATEST: Mutex<Option<(Asked, AnyFilter)>> = Mutex::new(None);
@@ -189,7 +186,7 @@ fn small_growing(plan: &Plan, hasher: Hasher) -> Result<AnyFilter> {
     Ok(filter)
 }
 
-/// Of a growing filter in a file, only one process may add.
+/// Only one process may add to a growing filter's file.
 fn sole_writer(filter: &AnyFilter) -> Option<Process> {
     (filter.kind() == Kind::Growing).then(Process::this)
 }
@@ -227,7 +224,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf, open: Open) -> Result<Filter> 
     })??))
 }
 
-/// A filter in the bytes of another object, which are asked where they are.
+/// A filter in the bytes of another object, queried in place.
 pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
     let borrowed = Lent::of(data).map_err(|_| {
         let got = key::type_name(data);
@@ -235,8 +232,8 @@ pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
             "data: expected bytes or what shares its bytes, got {got}"
         ))
     })?;
-    // SAFETY: `Backing` drops the filter before the bytes, and keeps it to itself.
-    // Nobody may change them meanwhile: the documentation says so.
+    // SAFETY: `Backing` drops the filter before the bytes, and doesn't expose it. The documentation forbids changing
+    // the bytes meanwhile.
     let filter = open.view(unsafe { borrowed.bytes() })?;
     made(Backing::Borrowed {
         filter,
@@ -245,7 +242,7 @@ pub(crate) fn borrow(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
 }
 
 pub(crate) fn decode(data: &Bound<'_, PyAny>, open: Open) -> Result<Filter> {
-    // Of a number or a list, Python would make other bytes.
+    // For a number or a list, Python would create unrelated bytes.
     let bytes = Lent::of(data).and_then(|_| key::bytes_of(data));
     let bytes = PyBackedBytes::from(bytes.map_err(|_| {
         let got = key::type_name(data);

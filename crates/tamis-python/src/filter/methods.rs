@@ -1,4 +1,4 @@
-//! The methods of `tamis.Filter`, as Python sees them.
+//! The methods of `tamis.Filter` that Python sees.
 
 use super::backing::{Backing, ask, get, read};
 use super::making::{self, Start, Wanted};
@@ -523,7 +523,7 @@ impl Filter {
         sets::is_subset(sets::other(other)?, slf)
     }
 
-    // Python swaps `>=` and `>`.
+    // Python derives `>=` and `>` by swapping the operands.
     fn __le__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> Result<bool> {
         sets::is_subset(slf, other)
     }
@@ -727,7 +727,7 @@ impl Filter {
     /// Lets go of the file, or of the memory. Nothing can be asked any more; to
     /// close it again does nothing.
     fn close(slf: &Bound<'_, Self>) -> Result<()> {
-        // Bytes of another object are let go of with the GIL.
+        // The bytes of another object must be dropped with the GIL.
         Self::write(slf, Backing::close).map(drop)
     }
 
@@ -741,7 +741,7 @@ impl Filter {
         Self::close(slf)
     }
 
-    // A function may hold the filter that it is the function of.
+    // The function may refer back to the filter.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.hash_func)
     }

@@ -75,10 +75,10 @@ pub(crate) struct Filter {
     pub(crate) hash_func: Option<Py<PyAny>>,
 }
 
-/// How keys are hashed unless something else is asked for.
+/// The default hash of keys.
 pub(crate) const USUAL: Hasher = Hasher::seeded(0);
 
-/// Refuses what can't be called, before a file is made.
+/// Refuses objects that can't be called, before a file is created.
 pub(crate) fn check_callable(hash_func: Option<&Bound<'_, PyAny>>) -> Result<()> {
     match hash_func {
         Some(object) if !object.is_callable() => Err(Failure::parameter(format!(
@@ -105,7 +105,7 @@ impl Filter {
         Self::of(*filter.hasher(), Backing::Writable(filter))
     }
 
-    /// The filter, with a function that makes its keys.
+    /// The filter with a function that makes its keys.
     pub(crate) fn hashed_by(self, hash_func: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         check_callable(hash_func)?;
         let hash_func = hash_func.map(|function| function.clone().unbind());
@@ -117,7 +117,7 @@ impl Filter {
         making::object_of(class, self)
     }
 
-    /// A copy in memory, with the attributes of the object, `copied`.
+    /// A copy in memory, with the object's attributes, `copied`.
     fn copy_with<'py>(
         slf: &Bound<'py, Self>,
         copied: impl FnOnce(Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -130,7 +130,7 @@ impl Filter {
         Ok(copy)
     }
 
-    /// An object of the same class that makes keys alike.
+    /// An object of the same class that makes keys in the same way.
     pub(crate) fn alike<'py>(
         slf: &Bound<'py, Self>,
         filter: AnyFilter,
@@ -143,7 +143,7 @@ impl Filter {
         making::object_of(&slf.get_type(), filter)
     }
 
-    /// A copy on the heap, wherever this one lives.
+    /// A copy on the heap, wherever this one is stored.
     pub(crate) fn to_memory(slf: &Bound<'_, Self>) -> Result<AnyFilter> {
         Self::read(slf, Backing::duplicate)
     }
@@ -157,7 +157,7 @@ impl Filter {
         }
     }
 
-    /// The hash of a `str`, `bytes` or `int` itself, unless a function makes the keys.
+    /// The hash of a plain `str`, `bytes` or `int`, unless a function makes the keys.
     #[inline(always)]
     pub(crate) fn usual_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         if self.hash_func.is_some() {
@@ -169,7 +169,7 @@ impl Filter {
         }
     }
 
-    /// [`usual_hash`](Self::usual_hash) by another hasher than the usual one.
+    /// [`usual_hash`](Self::usual_hash) with a hasher other than the default.
     #[inline(never)]
     fn other_hash(&self, key: &Bound<'_, PyAny>) -> Option<Hash> {
         let one_value = self.hasher.rule().values() == 1;
@@ -187,7 +187,7 @@ impl Filter {
         self.state.with(py, |state| state.insert(hash))
     }
 
-    /// Reads what takes time, such as the whole filter.
+    /// For slow reads, such as of the whole filter.
     pub(crate) fn read<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         work: impl FnOnce(&Backing) -> Result<R> + Send + 'static,
@@ -208,7 +208,7 @@ impl Filter {
         interrupt::if_large(slf.py(), bytes, move || mark.write(work))?
     }
 
-    /// Writes here what is read there; `None` if both are one.
+    /// Changes this filter while reading the other; `None` if both are the same.
     pub(crate) fn write_beside<R: Send + 'static>(
         slf: &Bound<'_, Self>,
         other: &Bound<'_, Self>,
@@ -224,8 +224,7 @@ impl Filter {
         interrupt::if_large(py, bytes, work)?
     }
 
-    /// How much work the whole filter is; a file's pages may have to come from
-    /// the disk first.
+    /// The amount of work to read the whole filter; a file's pages may have to come from disk.
     fn bytes_to_read(&self, py: Python<'_>) -> Result<u64> {
         if self.path.is_some() {
             return Ok(u64::MAX);
@@ -233,7 +232,7 @@ impl Filter {
         Ok(self.body_bytes(py)?)
     }
 
-    /// The size of its body; nothing of one that was closed.
+    /// The size of its body; 0 if closed.
     fn body_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.state.wait(py, Access::Ask)?;
         let bytes = self
@@ -242,7 +241,7 @@ impl Filter {
         Ok(bytes.unwrap_or(0))
     }
 
-    /// Runs a batch over the keys, or over what `hash_func` makes of them.
+    /// Runs a batch over the keys, or over the results of `hash_func`.
     fn run<'py>(
         &self,
         batch: Batch<'_>,
@@ -280,7 +279,7 @@ impl Filter {
         progress: Option<&Progress>,
     ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
-        // Said before the keys are looked at.
+        // Reports errors before looking at the keys.
         get!(self, py, _filter => ())?;
         let mark = Mark::on(&self.state, py);
         let batch = Batch {
@@ -304,7 +303,7 @@ impl Filter {
         progress: Option<&Progress>,
     ) -> Result<Bound<'py, PyAny>> {
         let py = keys.py();
-        // Said before the keys are looked at.
+        // Reports errors before looking at the keys.
         self.state.wait(py, Access::Change)?;
         self.state.with(py, |state| state.writable().map(drop))?;
         self.check_writer()?;
@@ -321,12 +320,12 @@ impl Filter {
         })
     }
 
-    /// How many keys were added, if it is known.
+    /// The number of keys added, if known.
     pub(crate) fn counted(&self, py: Python<'_>) -> Result<Option<u64>> {
         get!(self, py, filter => filter.counted())
     }
 
-    /// Refuses a filter that keys can't be added to.
+    /// Refuses a filter that can't be added to.
     pub(crate) fn check_writable(&self, py: Python<'_>) -> Result<()> {
         self.check_writer()?;
         self.state.wait(py, Access::Change)?;
@@ -343,9 +342,8 @@ impl Filter {
         })
     }
 
-    /// Adds keys, all of them or none. They were absent, and different, when the
-    /// filter had `counted` keys. If somebody has added others since, the answer
-    /// is which of them were still new.
+    /// Adds keys, all of them or none. They were absent, and distinct, when the filter had `counted` keys. If others
+    /// were added since, returns which of them were still new.
     pub(crate) fn add_absent(
         slf: &Bound<'_, Self>,
         hashes: Vec<Hash>,
@@ -364,8 +362,7 @@ impl Filter {
         })
     }
 
-    /// The layers that one process adds to the file of a growing filter are not
-    /// seen by another, also not by one that was forked from it.
+    /// Layers that one process adds to a growing filter's file are invisible to other processes, including forked ones.
     #[inline]
     pub(crate) fn check_writer(&self) -> Result<()> {
         match &self.sole_writer {
@@ -384,7 +381,7 @@ impl Filter {
     }
 }
 
-// SAFETY: the value lies in the object, which the reference keeps in its place.
+// SAFETY: the value is part of the object, which the reference keeps in place.
 unsafe impl Holds for Py<Filter> {
     type Value = Backing;
 
@@ -451,7 +448,7 @@ impl Contains for Filter {
     }
 }
 
-/// `tamis.Filter`, as Python sees it.
+/// The Python class `tamis.Filter`.
 pub(crate) fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || {

@@ -1,4 +1,4 @@
-//! Pickles of filters.
+//! Pickling of filters.
 
 use super::Filter;
 use crate::error::{Failure, Result};
@@ -15,8 +15,8 @@ pub(crate) fn attributes<'py>(slf: &Bound<'py, Filter>) -> PyResult<Option<Bound
     }
 }
 
-/// How pickle makes it again. From protocol 5 on, the filter's bytes can go
-/// next to the pickle, without being copied into it.
+/// How pickle recreates it. From protocol 5 on, the filter's bytes can go next to the pickle, without being copied into
+/// it.
 pub(crate) fn reduce<'py>(slf: &Bound<'py, Filter>, protocol: u32) -> Result<Bound<'py, PyTuple>> {
     let (py, this) = (slf.py(), slf.get());
     if this.is_apart() {

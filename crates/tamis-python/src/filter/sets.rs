@@ -1,4 +1,4 @@
-//! Filters as sets: united, intersected, compared.
+//! Set operations on filters: union, intersection, comparison.
 
 use super::Filter;
 use super::backing::Backing;
@@ -24,7 +24,7 @@ impl Combination {
     }
 }
 
-/// Refuses filters that make keys of objects in different ways.
+/// Refuses filters whose functions make different keys.
 fn check_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> Result<()> {
     if same_functions(slf, other)? {
         Ok(())
@@ -44,7 +44,7 @@ fn same_functions(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> PyResul
     }
 }
 
-/// The argument `other`, which is a filter.
+/// The argument `other`, which must be a filter.
 pub(crate) fn other<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Result<&'a Bound<'py, Filter>> {
     object.cast::<Filter>().map_err(|_| {
         let got = key::type_name(object);
@@ -52,7 +52,7 @@ pub(crate) fn other<'a, 'py>(object: &'a Bound<'py, PyAny>) -> Result<&'a Bound<
     })
 }
 
-/// A new filter of both.
+/// A new filter combining both.
 pub(crate) fn combined<'py>(
     slf: &Bound<'py, Filter>,
     other: &Bound<'py, Filter>,
@@ -70,7 +70,7 @@ pub(crate) fn combined<'py>(
     }
 }
 
-/// The left one becomes that of both.
+/// Combines the right filter into the left one.
 pub(crate) fn combine(
     slf: &Bound<'_, Filter>,
     other: &Bound<'_, Filter>,
@@ -83,12 +83,12 @@ pub(crate) fn combine(
     });
     match done? {
         Some(()) => Ok(()),
-        // With itself: as it is, if it may be changed at all.
+        // Combined with itself, it is unchanged; only checks that it may be changed.
         None => Filter::write(slf, |state| state.writable().map(drop)),
     }
 }
 
-/// A new filter of this one and all others: filters, or keys.
+/// A new filter combining this one and all others: filters or keys.
 pub(crate) fn united<'py>(
     slf: &Bound<'py, Filter>,
     others: &Bound<'py, PyTuple>,
@@ -99,7 +99,7 @@ pub(crate) fn united<'py>(
     Ok(all)
 }
 
-/// This one becomes that of itself and all others: filters, or keys.
+/// Combines all others, filters or keys, into this one.
 pub(crate) fn combine_all(
     slf: &Bound<'_, Filter>,
     others: &Bound<'_, PyTuple>,
@@ -132,7 +132,7 @@ pub(crate) fn is_subset(slf: &Bound<'_, Filter>, other: &Bound<'_, Filter>) -> R
     let subset = Filter::write_beside(slf, other, |ours, theirs| ours.is_subset_of(theirs));
     match subset? {
         Some(subset) => Ok(subset),
-        // Itself: if that can be said at all.
+        // With itself: true, if the comparison is possible at all.
         None => Filter::read(slf, |state| state.is_subset_of(state)),
     }
 }

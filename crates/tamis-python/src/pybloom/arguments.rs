@@ -1,4 +1,4 @@
-//! Python objects as what they stand for: keys, shapes, paths.
+//! Converts Python arguments: keys, shapes, paths.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyFloat, PyInt, PyString};
 use crate::key;
 use tamis_formats::pybloomfilter::{Hash, Key, MOST_HASHES, Shape, bits_for, hashes_for};
 
-/// Calls `act` with what stands for a key.
+/// Calls `act` with the key that an object stands for.
 #[inline]
 pub(super) fn with_key<T>(
     item: &Bound<'_, PyAny>,
@@ -21,7 +21,7 @@ pub(super) fn with_key<T>(
         return act(Key::Bytes(utf8));
     }
     if let Ok(text) = item.cast::<PyString>() {
-        // Surrogates have no UTF-8: this says so.
+        // Surrogates have no UTF-8: this raises the error.
         return act(Key::Bytes(text.encode_utf8()?.as_bytes()));
     }
     if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -30,7 +30,7 @@ pub(super) fn with_key<T>(
     act(Key::Hash(item.hash()? as i64))
 }
 
-/// The hash that a name stands for.
+/// The hash of this name.
 pub(super) fn hash(name: Option<&str>) -> PyResult<Option<Hash>> {
     name.map(|name| {
         let wrong = |error| PyValueError::new_err(format!("hash: {error}"));
@@ -39,7 +39,7 @@ pub(super) fn hash(name: Option<&str>) -> PyResult<Option<Hash>> {
     .transpose()
 }
 
-/// What filter the arguments of the class ask for.
+/// The shape that the class's arguments ask for.
 pub(super) fn shape(
     capacity: &Bound<'_, PyAny>,
     error_rate: &Bound<'_, PyAny>,
@@ -102,8 +102,7 @@ fn given_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
     Ok(given)
 }
 
-/// Drawn from Python's `random`, as the original does: `random.seed` makes
-/// them, and so the file, the same again.
+/// Drawn from Python's `random`, like the original: `random.seed` reproduces the seeds, and so the file.
 fn random_seeds(py: Python<'_>, error_rate: f64) -> PyResult<Vec<u32>> {
     let hashes = hashes_for(error_rate);
     if hashes > MOST_HASHES as f64 {
@@ -118,7 +117,7 @@ fn random_seeds(py: Python<'_>, error_rate: f64) -> PyResult<Vec<u32>> {
 }
 
 pub(super) fn data_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    // Not from a str or a list of numbers.
+    // Refuses str and lists of numbers.
     let bytes = data.py().get_type::<PyBytes>();
     let view = data
         .py()
@@ -139,7 +138,7 @@ pub(super) fn data_of(data: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         .to_vec())
 }
 
-/// The path that a str, bytes or os.PathLike names.
+/// The path in a str, bytes or os.PathLike.
 pub(super) fn path(name: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let encoded = name
         .py()

@@ -1,7 +1,6 @@
 //! `pybloomfilter.BloomFilter`: the class of pybloomfiltermmap3 0.6.3.
 //!
-//! What it does where, and where it differs from the original, is in
-//! `docs/pybloomfilter.md`.
+//! Its behaviour, and differences from the original, are described in `docs/pybloomfilter.md`.
 
 mod arguments;
 
@@ -208,7 +207,7 @@ impl BloomFilter {
     #[pyo3(signature = (iterable, /))]
     fn update(slf: &Bound<'_, Self>, iterable: &Bound<'_, PyAny>) -> PyResult<()> {
         let (py, this) = (slf.py(), slf.get());
-        // A class made from this one may add in its own way.
+        // A subclass may override `add`.
         let own = slf.get_type().is(py.get_type::<Self>());
         let mut lookout = Lookout::new();
         for (count, item) in iterable.try_iter()?.enumerate() {
@@ -368,7 +367,7 @@ impl BloomFilter {
         let contents = self
             .with(py, |filter| Ok(mapped(filter, "read")?.contents()))?
             .map_err(|e| os_error(&e, &path))?;
-        // Python's own zlib, so that the text is the original's to the byte.
+        // Uses Python's zlib, so that the text is identical to the original's.
         let compress = py.import("zlib")?.getattr("compress")?;
         let encode = py.import("base64")?.getattr("b64encode")?;
         let inner = encode.call1((compress.call1((PyBytes::new(py, &contents), 9))?,))?;
@@ -380,7 +379,7 @@ impl BloomFilter {
         let (py, this) = (slf.py(), slf.get());
         let bits = this.num_bits(py)?;
         if !bits.is_multiple_of(8) {
-            // A data_array has whole bytes: what came back would deny keys.
+            // A data_array has whole bytes, so the restored filter would deny keys.
             return Err(PyValueError::new_err(format!(
                 "a filter of {bits} bits, no multiple of 8, can't be pickled: use to_base64"
             )));
@@ -394,7 +393,7 @@ impl BloomFilter {
             this.data_array(py)?,
         );
         let mut arguments = arguments.into_pyobject(py)?.into_any();
-        // The original knows no other hash, and reads the pickle.
+        // The original only knows this hash, and reads the pickle.
         let hash = this.hash(py)?;
         if hash != Hash::Murmur.name() {
             arguments = arguments.add((hash,))?;
@@ -500,7 +499,7 @@ impl BloomFilter {
 }
 
 impl BloomFilter {
-    /// Calls `act` with the filter, if it is open.
+    /// Calls `act` with the filter, if open.
     #[inline]
     fn with<T: Send>(
         &self,
@@ -528,7 +527,7 @@ impl BloomFilter {
         })
     }
 
-    /// The path of the filter's file; `verb` says what needs one.
+    /// The path of the filter's file; `verb` names the operation that needs one.
     fn path(&self, py: Python<'_>, verb: &str) -> PyResult<PathBuf> {
         self.with(py, |filter| Ok(mapped(filter, verb)?.path.clone()))
     }
@@ -555,12 +554,12 @@ impl BloomFilter {
                 Ok(())
             })
         })?;
-        // With itself: there is nothing to do, if it may be done.
+        // With itself: nothing to do, but it must be allowed.
         combined.unwrap_or_else(|| this.with(py, |filter| writable(filter).map(drop)))
     }
 }
 
-// SAFETY: the value lies in the object, which the reference keeps in its place.
+// SAFETY: the value is part of the object, which the reference keeps in place.
 unsafe impl Holds for Py<BloomFilter> {
     type Value = Option<Filter>;
 
@@ -582,15 +581,15 @@ fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
     Ok(filter)
 }
 
-/// The file behind a filter; `verb` says what needs one.
+/// The file of a filter; `verb` names the operation that needs one.
 fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a BitsFile> {
     filter.bits.file().ok_or_else(|| {
         PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
     })
 }
 
-/// Stands for the capacity of a filter that is about to be opened: a class made
-/// from `BloomFilter` is called with it, as the original does.
+/// Replaces the capacity of a filter that is about to be opened: a subclass of `BloomFilter` is called with it, as in
+/// the original.
 fn to_be_opened(py: Python<'_>) -> PyResult<&Py<PyAny>> {
     static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     MARK.get_or_try_init(py, || {
@@ -617,7 +616,7 @@ fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyR
     Filter::create(path.clone(), perm, shape).map_err(|e| os_error(&e, &path))
 }
 
-/// Refuses to replace other files than filters, and warns when keys are lost.
+/// Refuses to replace files that aren't filters, and warns if keys are lost.
 fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
     match file::existing(path).map_err(|e| os_error(&e, path))? {
         Existing::Nothing => Ok(()),
@@ -662,7 +661,7 @@ fn os_error(error: &io::Error, path: &Path) -> PyErr {
             // "No such file or directory (os error 2)": Python adds the number.
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
-            // Python chooses the class that goes with the number.
+            // Python chooses the class by the number.
             PyOSError::new_err((code, text, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("{error}: {}", path.display())),

@@ -1,4 +1,4 @@
-//! What `tamis clean` takes from the command line.
+//! The command line of `tamis clean`.
 
 use crate::human;
 use std::path::PathBuf;
@@ -135,7 +135,7 @@ pub(crate) struct Args {
     pub(super) quiet: bool,
 }
 
-/// A unit and how far apart n-grams begin.
+/// A unit, and the distance between the starts of n-grams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct By {
     pub(super) unit: TextUnit,
@@ -203,7 +203,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 
 fn parse_likeness(text: &str) -> Result<u8, String> {
     let percent = text.parse::<f64>().ok().map(|likeness| likeness * 100.0);
-    // It is recorded as a whole percentage, so another one would silently be rounded.
+    // The file stores whole percentages, so any other would be rounded silently.
     let percent = percent.filter(|percent| {
         let is_whole = (percent - percent.round()).abs() < 1e-9;
         is_whole && (1.0..100.0).contains(&percent.round())

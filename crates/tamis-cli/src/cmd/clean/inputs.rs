@@ -1,4 +1,4 @@
-//! Which files a run reads, and what their outputs are called.
+//! Which files a run reads, and the names of their outputs.
 
 use super::args::{Args, Kind};
 use crate::apart::{Apart, Role};
@@ -9,15 +9,15 @@ use tamis_corpus::chunks::{self, Source};
 use tamis_corpus::output::UNFINISHED;
 use tamis_redis::Location;
 
-/// The inputs in their order, each with the name of its output.
+/// The inputs in order, each with the name of its output.
 pub(super) struct Inputs {
     pub(super) sources: Vec<Source>,
     pub(super) names: Vec<PathBuf>,
-    /// The size of all of them, about as it is when they are unpacked.
+    /// Their total unpacked size, roughly.
     pub(super) text: u64,
 }
 
-/// What compression usually makes of text.
+/// How much text usually shrinks when compressed.
 const PACKED: u64 = 4;
 
 impl Inputs {
@@ -27,7 +27,7 @@ impl Inputs {
         let filters = [&args.filter, &args.learn, &args.against];
         for filter in filters.into_iter().flatten() {
             if filter.to_str().is_some_and(Location::looks_like) {
-                // Its text isn't repeated: a password may be in it.
+                // The URL isn't repeated: it may contain a password.
                 bail!(
                     "the filter of a corpus is a file, not in Redis\n\
                      hint: each machine cleans its own files with a filter of its own; `tamis merge` combines them"
@@ -66,7 +66,7 @@ impl Inputs {
             bail!("{}: {why}", path.display());
         }
         let outputs = folder.and_then(|folder| folder.canonicalize().ok());
-        // Outputs that lie inside a folder of inputs are not read as inputs.
+        // Outputs inside an input folder aren't read as inputs.
         let inner = outputs.filter(|outputs| {
             let root = root.canonicalize();
             root.is_ok_and(|root| root.is_dir() && *outputs != root && outputs.starts_with(root))
@@ -104,7 +104,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Refuses inputs that are outputs as well, and filters that are inputs.
+    /// Refuses inputs that are also outputs, and filters that are also inputs.
     fn check_apart(&self, args: &Args, folder: Option<&Path>, apart: &mut Apart) -> Result<()> {
         if let Some(folder) = folder {
             if output::file(Some(folder)).is_none() || folder.is_file() {
@@ -114,7 +114,7 @@ impl Inputs {
                     folder.display()
                 );
             }
-            // In a folder that wasn't there, no file could be noted so far.
+            // The folder didn't exist, so none of its files was noted.
             std::fs::create_dir_all(folder)
                 .with_context(|| format!("writing {}", folder.display()))?;
             note_others(args, apart)?;
@@ -135,7 +135,7 @@ impl Inputs {
             .collect()
     }
 
-    /// Whether one of them is plain text.
+    /// Whether any input is plain text.
     pub(super) fn has_text(&self) -> bool {
         self.sources
             .iter()
@@ -143,7 +143,7 @@ impl Inputs {
     }
 }
 
-/// Notes what is neither input nor output.
+/// Notes files that are neither input nor output.
 fn note_others(args: &Args, apart: &mut Apart) -> Result<()> {
     let filters = [&args.filter, &args.learn, &args.against];
     for filter in filters.into_iter().flatten() {

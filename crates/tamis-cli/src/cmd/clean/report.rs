@@ -1,4 +1,4 @@
-//! What a run found, for people and as JSON.
+//! The results of a run, for people and as JSON.
 
 use super::args::Args;
 use super::inputs::Inputs;
@@ -43,13 +43,13 @@ pub(super) fn finish(
     Ok(())
 }
 
-/// How many units are expected to be wrongly taken for repetitions; not known for n-grams, which decide together.
+/// The expected number of units wrongly taken for repetitions; unknown for n-grams, which decide together.
 fn expected_wrong(settings: &Settings, seen: &Seen, before: f64, summary: &Summary) -> Option<f64> {
     let units = summary.total().units as f64;
     match (settings.use_of_filter, settings.rule.unit()) {
         (_, TextUnit::Words(_)) => None,
         (Use::Learn, _) => Some(0.0),
-        // One band that is wrongly found is enough.
+        // One false band is enough.
         (Use::Ask, TextUnit::Alike(percent)) => {
             let bands = Bands::for_threshold(f64::from(percent) / 100.0).bands();
             let none = (1.0 - seen.rate_now()).powi(bands as i32);
@@ -60,7 +60,7 @@ fn expected_wrong(settings: &Settings, seen: &Seen, before: f64, summary: &Summa
     }
 }
 
-/// What is counted, in the singular.
+/// The unit counted, in the singular.
 fn noun(settings: &Settings) -> &'static str {
     match settings.judged() {
         TextUnit::Paragraph => "paragraph",
@@ -127,7 +127,7 @@ fn say_sum(args: &Args, settings: &Settings, seen: &Seen, wrong: Option<f64>, su
     }
 }
 
-/// What bands find, and how often they err.
+/// What similarity the bands find, and how often they err.
 fn likeness(percent: u8) -> String {
     let threshold = f64::from(percent) / 100.0;
     let bands = Bands::for_threshold(threshold);
@@ -142,7 +142,7 @@ fn likeness(percent: u8) -> String {
     )
 }
 
-/// Lines that were kept because they have no text.
+/// Reports lines that were kept because they have no text.
 fn name_odd(inputs: &Inputs, summary: &Summary) {
     for odd in &summary.odd {
         output::warn(format_args!(
@@ -198,7 +198,7 @@ fn as_text(settings: &Settings, inputs: &Inputs, summary: &Summary) -> String {
 }
 
 fn row(text: &mut String, width: usize, name: &str, counts: &Counts) {
-    // Memory does not refuse.
+    // Writing to a String can't fail.
     let _ = writeln!(
         text,
         "{name:width$} {:>12} {:>12} {:>12} {:>8}",

@@ -1,4 +1,4 @@
-//! Filters as text in base64, for places that take nothing else.
+//! Filters as base64 text, for places that only take text.
 
 use super::{Args, LAYOUTS};
 use crate::location::{Place, warn_of_secret};
@@ -9,9 +9,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use tamis::internals::file::open_regular;
 
-/// How the text of every filter of ours begins: base64 of `TAMIS\r\n`, less what depends on the next byte.
+/// The start of every filter of ours in base64: `TAMIS\r\n`, minus the bits that depend on the next byte.
 const BEGINNING: &[u8] = b"VEFNSVMNCh";
-/// Enough to see whether a file is text, behind blank lines.
+/// Enough to recognise text, even after blank lines.
 const HEAD: u64 = 256;
 
 /// Prints a filter as text.
@@ -28,7 +28,7 @@ pub(super) fn print(args: &Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The text of a filter, if that is what is in a file or on standard input.
+/// The text of a filter, if the file or standard input holds one.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     if path == Path::new("-") {
         let mut text = String::new();
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         return Ok(Some(text));
     }
     let Ok(file) = open_regular(path, false) else {
-        // Whoever opens it says why it can't be.
+        // Opening it later reports the error.
         return Ok(None);
     };
     let mut head = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
         .map(Some)
 }
 
-/// Makes a filter of its text.
+/// Turns text back into a filter.
 pub(super) fn copy(path: &Path, text: &str, args: &Args) -> Result<Exit> {
     if args.as_kind.is_some() {
         bail!("{} is a Tamis filter as text: {LAYOUTS}", path.display());

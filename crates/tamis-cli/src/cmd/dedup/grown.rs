@@ -1,4 +1,4 @@
-//! A growing filter from a file as the judge of records: several threads add to it at once.
+//! A growing filter from a file that judges records; several threads add to it at once.
 
 use super::{Judge, Memory};
 use crate::stream::Report;
@@ -10,7 +10,7 @@ use tamis::{
 
 pub(super) struct Grown<'a> {
     pub(super) adding: InOrder<'a>,
-    /// What the filter said of its own past.
+    /// Wrong answers that the filter recorded before this run.
     wrong_before: f64,
 }
 
@@ -40,8 +40,7 @@ impl Judge for Grown<'_> {
     }
 }
 
-/// A filter of few keys grows in large steps, since every layer costs a look
-/// and its size does not matter yet.
+/// A small filter grows in large steps: each layer costs a lookup, and size doesn't matter yet.
 fn grow_fast_while_small(filter: &mut Growing) {
     const SMALL: u64 = 1 << 20;
     const STEP: u64 = 16;

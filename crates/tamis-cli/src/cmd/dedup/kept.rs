@@ -1,4 +1,4 @@
-//! A filter from a file that can't grow as the judge of records.
+//! A filter of fixed size from a file that judges records.
 
 use super::wrong::{Adding, Wrong, count};
 use super::{Judge, Memory, Over};
@@ -8,15 +8,15 @@ use tamis::{AnyFilter, Error, Hash, file::FileLock};
 
 pub(super) struct Kept {
     filter: AnyFilter,
-    /// Keys held, by its own count or estimate at first and ours since.
+    /// Keys held: the filter's count or estimate at first, plus those added since.
     keys: u64,
-    /// Whether it was said that it holds more than it was made for.
+    /// Whether we warned that it exceeds its capacity.
     is_over: bool,
     wrong: Wrong,
 }
 
 impl Kept {
-    /// Says so if the filter is over its rate already.
+    /// Warns if the filter already exceeds its rate.
     pub(super) fn new(filter: AnyFilter, over: &Over) -> Result<Self> {
         let keys = filter.keys().get();
         let rate = filter.rate_now();
@@ -33,8 +33,7 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Adds keys that it does not have, each once, and tells which. Before the
-    /// first that is one too many, `over` is told.
+    /// Adds each missing key once and marks it in `new`. Calls `over` before exceeding the capacity.
     pub(super) fn decide(
         &mut self,
         hashes: &[Hash],
@@ -50,7 +49,7 @@ impl Kept {
                 self.filter.capacity().saturating_sub(self.keys)
             };
             if room == 0 {
-                // What it has is told without adding.
+                // Keys that it has are found without adding.
                 let rest = &mut new[at..];
                 self.filter.contains_many(&hashes[at..], rest);
                 let had = rest.iter().take_while(|has| **has).count();
@@ -67,7 +66,7 @@ impl Kept {
             if self.wrong.look_is_due() {
                 self.wrong.look(self.filter.rate_now());
             }
-            // No further than the rate is known to stay about what it is.
+            // Only as far as the known rate stays roughly right.
             let step = room.min(self.wrong.until_look());
             let to = hashes.len().min(at.saturating_add(step as usize));
             insert_once(&mut self.filter, &hashes[at..to], &mut new[at..to]).map_err(&name)?;
@@ -80,7 +79,7 @@ impl Kept {
 }
 
 impl Judge for Kept {
-    /// Keys held, as far as they are known.
+    /// Keys held, as far as known.
     fn added(&self) -> u64 {
         self.keys
     }
@@ -95,7 +94,7 @@ impl Judge for Kept {
     }
 }
 
-/// Filters that count get a key only once, too: to have been seen is no number.
+/// Adds a key only once, even to filters that count: whether it was seen is a yes or no.
 fn insert_once(filter: &mut AnyFilter, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
     match filter {
         AnyFilter::Counting(_) | AnyFilter::Cuckoo(_) => {

@@ -1,4 +1,4 @@
-//! Records judged by this process: by digests, by a filter in memory, or by one that a file keeps.
+//! Records judged in this process: by digests, by a filter in memory, or by one kept in a file.
 
 use super::grown::Grown;
 use super::kept::Kept;
@@ -17,10 +17,9 @@ use std::time::{Duration, Instant};
 use tamis::{AnyFilter, Error, Hasher, SecretKey, file::FileLock};
 use tamis_records::exact::{ExactSet, OutOfMemory};
 
-/// A digest belongs to one of these by its hash. Their number is fixed, so that
-/// no answer depends on the number of threads.
+/// The hash of a digest picks its shard. Their number is fixed, so that answers don't depend on the number of threads.
 const EXACT_SHARDS: usize = 16;
-/// What a digest takes in a set that is as full as it gets.
+/// Bytes per digest in a set at its fullest.
 const DIGEST_BYTES: u64 = 20;
 /// While fewer keys than these are new, the filter is saved less often...
 const FEW_KEYS: u64 = 1000;
@@ -77,7 +76,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
     }
     if is_new && !args.dry_run {
         match task.new_filter(task.new_hasher()?)?.save_new(path) {
-            // Another run has just made it, which is as well.
+            // Another run has just created it, which is fine.
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => {
             }
             saved => saved.map_err(named())?,
@@ -93,7 +92,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
         args.key.open()?.load(path).map_err(named())?
     };
     task.input.settle_rule(&mut filter)?;
-    // A finished one says so before any input is read.
+    // A finished window is refused before any input is read.
     window::check_open(&mut filter).map_err(named())?;
     let hasher = *filter.hasher();
     let place = Place::File(path.to_owned());
@@ -146,7 +145,7 @@ pub(super) fn with_file(path: &Path, task: &Task, sink: &mut Sink) -> Result<(Re
     })
 }
 
-/// Carries all records past a judge whose filter is kept in the locked file.
+/// Passes all records to a judge whose filter is kept in the locked file.
 fn carry<J: Judge, H: Keyed>(
     judge: J,
     hasher: &H,
@@ -172,7 +171,7 @@ fn carry<J: Judge, H: Keyed>(
     saving.finish(judge, report, sink)
 }
 
-/// The same with a filter that several threads add to.
+/// The same for a filter that several threads add to.
 fn carry_in_order(
     filter: &mut AnyFilter,
     hasher: &Hasher,
@@ -195,12 +194,12 @@ fn carry_in_order(
     saving.finish(grown, report, sink)
 }
 
-/// When the filter is written to its file.
+/// When to save the filter to its file.
 struct Saving {
     every: Duration,
-    /// None if nothing is to be saved.
+    /// `None` if nothing needs saving.
     state: Option<Mutex<Saved>>,
-    /// Whether anything was decided since the filter was saved.
+    /// Whether anything was decided since the last save.
     changed: AtomicBool,
 }
 
@@ -226,8 +225,7 @@ impl Saving {
         }
     }
 
-    /// A save needs the output to be where it stays; a file that appears only
-    /// at the end is not there yet.
+    /// Saving needs the output at its final place. A file that only appears at the end isn't there yet.
     fn checkpoint<'a, S>(
         &self,
         task: &Task,

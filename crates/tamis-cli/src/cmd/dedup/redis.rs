@@ -1,4 +1,4 @@
-//! Records judged by a filter in Redis, which many workers share.
+//! Records judged by a filter in Redis that many workers share.
 
 use super::shared::Shared;
 use super::{Claim, MadeFor, Memory, Over, Task};
@@ -83,7 +83,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
                 shared.ask(hashes, new, &over)
             }
         });
-    // What was claimed is printed, even when the server failed.
+    // Claimed records are printed even if the server failed.
     sink.finish(result.as_ref().is_ok_and(Report::went_well))
         .context("writing the output")?;
     let report = result.with_context(|| at.to_string())?;
@@ -104,7 +104,7 @@ fn with_shared<H: Keyed<Token: Remote>>(
     Ok((report, memory))
 }
 
-/// What a filter is like that is created.
+/// The plan of a filter to create.
 fn plan(task: &Task) -> Result<Plan> {
     if let Some(options) = &task.window {
         return task.window_plan(options);
@@ -120,10 +120,10 @@ fn open_or_create(at: &Location, task: &Task) -> Result<RedisFilter> {
         Err(tamis_redis::Error::NotFound { .. }) if !task.args.dry_run && !task.args.must_exist => {
             let plan = plan(task)?;
             match RedisFilter::create(at, &plan, task.new_hasher()?, &options) {
-                // Another worker has just made it, which is as well.
+                // Another worker has just created it, which is fine.
                 Err(tamis_redis::Error::Exists { .. }) => RedisFilter::open(at, &options),
                 created => created.inspect(|_| {
-                    // Said even if quiet: from now on nothing is known as seen.
+                    // Printed even with `-q`: from now on every key counts as unseen.
                     output::warn(format_args!(
                         "{at}: not found, so a {} filter was created: every record is new\n\
                          hint: if it was there before, it is lost; with --must-exist that is an error",

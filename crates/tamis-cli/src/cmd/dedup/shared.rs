@@ -1,4 +1,4 @@
-//! A filter in Redis, shared with other workers, as the judge of records.
+//! A filter in Redis, shared with other workers, that judges records.
 
 use super::wrong::{Adding, Wrong};
 use super::{Claim, Memory, Over};
@@ -18,22 +18,22 @@ pub(super) struct Shared<T> {
     window: Option<WindowOptions>,
     wrong: Wrong,
     is_over: bool,
-    /// Keys that were asked for, were new, and are not added yet.
+    /// Keys that were queried and new, but aren't added yet.
     open: Open<T>,
     dates: Dates<T>,
-    /// The latest moment of a window, with those that were asked for.
+    /// The latest time in a window, including queried keys.
     newest: Option<Moment>,
-    /// Of those added since, how many another worker had added meanwhile.
+    /// How many of these another worker had added before we did.
     raced: u64,
 }
 
 struct Open<T> {
-    /// When each was seen last, unless by the clock, or before any time that could be read.
+    /// When each key was last seen; none if by the clock, or before the first readable time.
     keys: HashMap<T, Option<Moment>>,
     in_order: Vec<T>,
-    /// Those of them that are printed. The others only renew.
+    /// Which of them are printed. The others only renew their key.
     printed: Vec<bool>,
-    /// Whether some came before any time that could be read.
+    /// Whether any key came before the first readable time.
     waits: bool,
 }
 
@@ -49,7 +49,7 @@ impl<T> Default for Open<T> {
 }
 
 impl<T: Remote> Open<T> {
-    /// Those that waited for a time have it.
+    /// Gives the keys that waited for a time this one.
     fn begin(&mut self, first: Moment) {
         if self.waits {
             self.waits = false;
@@ -61,11 +61,11 @@ impl<T: Remote> Open<T> {
     }
 }
 
-/// More than the noise of an estimate.
+/// A margin for the noise of an estimate.
 const OVER: f64 = 1.1;
 
 impl<T: Remote> Shared<T> {
-    /// Says so if the filter is over its rate already.
+    /// Warns if the filter already exceeds its rate.
     pub(super) fn new(mut filter: RedisFilter, claim: Claim, over: &Over) -> Result<Self> {
         let rate = filter.rate_now()?;
         let adding = match claim {
@@ -104,14 +104,14 @@ impl<T: Remote> Shared<T> {
             .is_some_and(|window| window.renewed() == Renewal::Quiet)
     }
 
-    /// Adds the keys and tells those that were new, to this worker and no other.
+    /// Adds the keys and marks the new ones. Among all workers, each key is new to only one.
     pub(super) fn claim(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         if matches!(self.filter.kind(), Kind::Counting | Kind::Cuckoo) {
             return self.claim_once(keys, new, over);
         }
         let mut at = 0;
         while at < keys.len() {
-            // What was claimed before is printed, whatever happens now.
+            // Keys already claimed are printed, whatever happens now.
             self.look(over).map_err(|halt| match halt {
                 Halt::Failed(error) if at > 0 => Halt::FailedAfter(error),
                 halt => halt,
@@ -127,8 +127,7 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// The same for a filter that counts: keys that it has, or that came
-    /// before, are not added again.
+    /// The same for a filter that counts: keys that it has, or that came earlier in the batch, aren't added again.
     fn claim_once(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
         T::contains(&mut self.filter, keys, new).map_err(|error| Halt::Failed(error.into()))?;
@@ -147,8 +146,7 @@ impl<T: Remote> Shared<T> {
         claimed
     }
 
-    /// Tells the keys that are not in the filter and have not been asked for.
-    /// They are to be added when their records are printed.
+    /// Marks keys that the filter lacks and that weren't queried before. They are added once their records are printed.
     pub(super) fn ask(&mut self, keys: &[T], new: &mut [bool], over: &Over) -> Result<(), Halt> {
         self.look(over)?;
         let (keys, times) = self.dates.settle(&self.filter, keys);
@@ -167,7 +165,7 @@ impl<T: Remote> Shared<T> {
                 let moments = self.window.zip(at).zip(by);
                 moments.is_some_and(|((window, at), by)| is_forgotten(&window, at, by))
             };
-            // Older than the window: it is new whatever was seen since, and not remembered.
+            // Older than the window: always new, and never remembered.
             let is_too_old = is_forgotten(at, self.newest);
             let open = self.open.keys.get(key).copied();
             let is_open = open.is_some_and(|before| !is_forgotten(before, at));
@@ -184,7 +182,7 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// Adds the keys whose records have been printed. Those that came before the first time that could be read wait for it.
+    /// Adds the keys whose records have been printed. Those before the first readable time wait for it.
     pub(super) fn add_printed(&mut self) -> Result<(), Error> {
         let open = &self.open.in_order;
         if open.len() <= MOST_WAITING && T::must_wait(&self.filter, open) {
@@ -193,7 +191,7 @@ impl<T: Remote> Shared<T> {
         self.add_open()
     }
 
-    /// Adds what waited for a time in vain, as of now.
+    /// Adds the keys still waiting for a time, as of now.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         self.dates.finish(&mut self.filter)?;
         self.add_open()
@@ -215,8 +213,7 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// Looks at the filter from time to time; nothing of the batch is decided
-    /// yet.
+    /// Checks the filter's rate now and then. Nothing in the batch is decided yet.
     fn look(&mut self, over: &Over) -> Result<(), Halt> {
         if self.wrong.look_is_due() {
             let rate = self.filter.rate_now().map_err(anyhow::Error::from)?;
@@ -226,12 +223,12 @@ impl<T: Remote> Shared<T> {
         Ok(())
     }
 
-    /// How many printed records another worker printed as well.
+    /// How many printed records another worker also printed.
     pub(super) const fn raced(&self) -> u64 {
         self.raced
     }
 
-    /// What this run took and did.
+    /// What this run used and did.
     pub(super) fn memory(mut self) -> Result<Memory, Error> {
         self.wrong.look(self.filter.rate_now()?);
         let stats = self.filter.stats();

@@ -1,4 +1,4 @@
-//! How a run ends: its summary, its report, and its exit code.
+//! The end of a run: its summary, report and exit code.
 
 use super::Args;
 use crate::present::{self, Written};
@@ -9,21 +9,21 @@ use anyhow::{Context, Result};
 use serde_json::json;
 use tamis_redis::Stats;
 
-/// What was decided with, for the summary.
+/// What the decisions were based on, for the summary.
 pub(super) struct Memory {
     pub(super) bytes: u64,
-    /// Expected number of records wrongly dropped.
+    /// The expected number of records wrongly dropped.
     pub(super) wrong: f64,
-    /// What the connections to Redis have been through.
+    /// Statistics of the connections to Redis.
     pub(super) redis: Option<Stats>,
-    /// How many records occur once, where that was counted.
+    /// How many records occur once, if that was counted.
     pub(super) once: Option<u64>,
-    /// In a window, what was odd about the times of records.
+    /// In a window, oddities in the times of records.
     pub(super) times: Option<Odd>,
 }
 
 impl Memory {
-    /// Of this process or a file.
+    /// The memory of this process or of a file.
     pub(super) const fn local(bytes: u64, wrong: f64) -> Self {
         Self {
             bytes,

@@ -1,4 +1,4 @@
-//! How often each record occurs. That is known when all are read, so the first of each is kept until then.
+//! How often each record occurs. That is only known at the end, so the first of each is kept until then.
 
 use super::{Memory, Task};
 use crate::output::Sink;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use tamis::{Hash, Hasher, SecretKey};
 use tamis_records::batch::Print;
 
-/// How often each key occurred, in the order in which they did first.
+/// How often each key occurred, in order of first occurrence.
 #[derive(Default)]
 struct Tally {
     places: HashMap<Hash, usize>,
@@ -38,13 +38,13 @@ impl Tally {
     }
 
     fn bytes(&self) -> usize {
-        // A key, its place, and a byte of the table's own.
+        // A key, its place, and one byte of the table's overhead.
         let place = size_of::<(Hash, usize)>() + 1;
         self.places.capacity() * place + self.counts.capacity() * size_of::<u64>()
     }
 }
 
-/// Records as [`Print::Measured`] gives them, in memory. None left is an error.
+/// Records as [`Print::Measured`] writes them, in memory. Running out of memory is an error.
 #[derive(Default)]
 struct Kept(Vec<u8>);
 
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-/// By digests of all keys, as with `--exact`.
+/// Counts by digests of all keys, as with `--exact`.
 pub(super) fn with_counts(task: &Task, sink: &mut Sink) -> Result<(Report, Memory)> {
     let hasher = task.input.hasher(Hasher::keyed(SecretKey::random()?));
     let (mut tally, mut kept) = (Tally::default(), Kept::default());
@@ -98,7 +98,7 @@ pub(super) fn with_counts(task: &Task, sink: &mut Sink) -> Result<(Report, Memor
 fn print_counted(task: &Task, tally: &Tally, kept: &Kept, sink: &mut Sink) -> io::Result<()> {
     let (has_counts, only_once) = (task.args.tally, task.args.unique);
     let mut out = io::BufWriter::with_capacity(1 << 16, sink);
-    // A header row is the one that was not counted.
+    // Rows beyond the counted ones are the header.
     let header = kept.records().count().saturating_sub(tally.counts.len());
     for row in kept.records().take(header) {
         out.write_all(row)?;
@@ -108,7 +108,7 @@ fn print_counted(task: &Task, tally: &Tally, kept: &Kept, sink: &mut Sink) -> io
             continue;
         }
         if has_counts {
-            // As `uniq -c` has it.
+            // The format of `uniq -c`.
             write!(out, "{count:>7} ")?;
         }
         out.write_all(record)?;

@@ -1,4 +1,4 @@
-//! A window as the judge of records: what it has forgotten is new again.
+//! A window that judges records: a forgotten key is new again.
 
 use super::wrong::{Adding, Wrong};
 use super::{Judge, Memory, Over, Task};
@@ -15,13 +15,13 @@ pub(super) struct Windowed {
     window: Window,
     times: Times,
     wrong: Wrong,
-    /// What it may grow to, in bytes.
+    /// The most bytes it may grow to.
     most: u64,
     is_over: bool,
 }
 
 impl Windowed {
-    /// Says so if the window is over its rate already. `over` knows where it is kept, if it is.
+    /// Warns if the window already exceeds its rate. `over` names its file, if it has one.
     pub(super) fn new(
         window: Window,
         rule: &RecordRule,
@@ -50,7 +50,7 @@ impl Windowed {
             if self.wrong.look_is_due() {
                 self.look(over).map_err(Halt::Failed)?;
             }
-            // No further than the rate is known to stay about what it is.
+            // Only as far as the known rate stays roughly right.
             let step = self.wrong.until_look() as usize;
             let to = keys.len().min(at.saturating_add(step));
             let may_grow = self.has_room((to - at) as u64, over)?;
@@ -63,7 +63,7 @@ impl Windowed {
         Ok(())
     }
 
-    /// Whether the window may grow for so many keys; an error with `--strict` if they need it to.
+    /// Whether the window may grow. If it can't and lacks room for `keys`, warns once, or fails with `--strict`.
     fn has_room(&mut self, keys: u64, over: Option<&Over>) -> Result<bool, Halt> {
         let may_grow = self.window.bytes_grown() <= self.most;
         if may_grow || self.is_over || self.window.room() >= keys {
@@ -84,7 +84,7 @@ impl Windowed {
         Ok(false)
     }
 
-    /// A window that could not grow drops more than it should. Said once.
+    /// Warns once that a window that could not grow drops too many records.
     fn look(&mut self, over: Option<&Over>) -> Result<()> {
         let (now, promised) = (self.window.rate_now(), self.window.rate());
         self.wrong.look(now);
@@ -130,7 +130,7 @@ impl Judge for Windowed {
     }
 }
 
-/// That a window has more keys than it has room for.
+/// The message that a window exceeds its capacity.
 pub(super) fn over(name: &str, capacity: u64, now: f64, promised: f64) -> String {
     format!(
         "{name} has more keys than the {} it was made for: new records are now wrongly dropped at a \
@@ -142,7 +142,7 @@ pub(super) fn over(name: &str, capacity: u64, now: f64, promised: f64) -> String
     )
 }
 
-/// In a window that lasts as long as the run.
+/// Judges with a window that lasts as long as the run.
 pub(super) fn with_memory(
     options: &WindowOptions,
     task: &Task,

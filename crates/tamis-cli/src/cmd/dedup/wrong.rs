@@ -1,11 +1,8 @@
-//! How many records were dropped wrongly, as is to be expected of a filter that
-//! is as full as it is.
+//! The expected number of wrongly dropped records, from how full the filter is.
 
-/// Between two looks at a filter some records came through as new, each of
-/// them with the probability `1 - rate`; so about `new / (1 - rate)` had to
-/// come, and the others of these were dropped wrongly. The rate is that of the
-/// bits which are set, and nothing is made of how many records were dropped:
-/// they may be duplicates.
+/// Between two looks at a filter, some new records came through, each with probability `1 - rate`. So about
+/// `new / (1 - rate)` were new, and the rest of these were dropped wrongly. The rate comes from the bits that are set.
+/// The number of dropped records isn't used: they may be duplicates.
 pub(super) struct Wrong {
     adding: Adding,
     batches: u64,
@@ -13,37 +10,37 @@ pub(super) struct Wrong {
     new: u64,
     rate: f64,
     expected: f64,
-    /// The next look is due at this many records in all.
+    /// The next look is due at this many records in total.
     all: u64,
     next: u64,
-    /// Keys that the filter had at first.
+    /// Keys in the filter at first.
     held: u64,
-    /// Records between two looks, at least.
+    /// The fewest records between two looks.
     least: u64,
 }
 
-/// When what is new in a batch becomes part of the filter.
+/// When new keys of a batch enter the filter.
 #[derive(Clone, Copy)]
 pub(super) enum Adding {
-    /// One by one, so that the next meets a filter with it.
+    /// One by one, so that the next key is checked against them.
     AtOnce,
-    /// When all of the batch has been decided.
+    /// Once the whole batch is decided.
     Afterwards,
 }
 
-/// Looks get rarer, so that their number stays small; but the rate can't change
-/// much while an eighth of the keys is added, however it grows.
+/// Looks get rarer, so there are few of them. The rate can't change much while an eighth of the keys is added, however
+/// it grows.
 const LOOKS: u64 = 8;
 const FIRST_LOOK: u64 = 1000;
-/// A look at a filter in memory reads all of it, which must not take longer than adding what comes in between: one
-/// record for so many bytes.
+/// A look reads the whole filter. That must not take longer than adding the records in between: one record for so many
+/// bytes.
 const BYTES: u64 = 64;
 const FEWEST: u64 = 16;
-/// From this rate on, so little comes through that it may be nothing by chance.
+/// From this rate on, so few keys come through that their number may be zero by chance.
 const MOSTLY_WRONG: f64 = 0.5;
 
 impl Wrong {
-    /// From here on, with a filter that has this rate.
+    /// Counts from here on, with a filter of this rate.
     pub(super) const fn from(rate: f64, adding: Adding) -> Self {
         Self {
             adding,
@@ -59,7 +56,7 @@ impl Wrong {
         }
     }
 
-    /// Of a filter in memory that has so many keys and bytes.
+    /// For a filter in memory with so many keys and bytes.
     pub(super) fn holding(mut self, keys: u64, bytes: u64) -> Self {
         self.held = keys;
         self.least = (bytes / BYTES).max(FEWEST);
@@ -72,7 +69,7 @@ impl Wrong {
         self.next = self.all.saturating_add(step);
     }
 
-    /// A batch was decided.
+    /// Counts a decided batch.
     pub(super) fn decided(&mut self, new: &[bool]) {
         self.batches += 1;
         self.records += new.len() as u64;
@@ -90,10 +87,10 @@ impl Wrong {
         self.next.saturating_sub(self.all)
     }
 
-    /// The filter's rate is this now.
+    /// Updates the filter's rate.
     pub(super) fn look(&mut self, rate: f64) {
-        // Batches met the rates from the last one to this, or if they were added
-        // afterwards, those before the last step.
+        // With `AtOnce`, the batches met the rates from the last look to this one; with `Afterwards`, those before the
+        // last step.
         let last = match (self.adding, self.batches) {
             (Adding::AtOnce, _) => rate,
             (Adding::Afterwards, 0 | 1) => self.rate,
@@ -104,7 +101,7 @@ impl Wrong {
         let mean = mean(self.rate, last);
         let all_new = self.records as f64 * (1.0 - mean);
         self.expected += if mean > MOSTLY_WRONG && all_new < 1.0 {
-            // Not even one of so many new records would have come through: nothing better can be said.
+            // Not even one of so many new records would have come through, so there is no better estimate.
             (self.records - self.new) as f64
         } else {
             self.new as f64 * mean / (1.0 - mean)
@@ -118,8 +115,8 @@ impl Wrong {
     }
 }
 
-/// Of a rate on its way from one to the other. A low one grows by a power of the number of keys; of a high one, what is left
-/// to 1 shrinks by a share with every key. The mean of what does so is the logarithmic one.
+/// The mean of a rate on its way from `first` to `last`. A low rate grows as a power of the number of keys; a high one
+/// approaches 1 by a fixed share per key. Both have a logarithmic mean.
 fn mean(first: f64, last: f64) -> f64 {
     if first + last > 1.0 {
         1.0 - logarithmic_mean(1.0 - first, 1.0 - last)
@@ -146,8 +143,7 @@ mod tests {
     use super::*;
     use tamis::{Blocked, Hasher};
 
-    /// Distinct keys through a filter made for `capacity` of them: how many
-    /// were dropped, and how many are said to be.
+    /// Sends distinct keys through a filter made for `capacity`: how many were dropped, and the estimate.
     fn through(capacity: u64, rate: f64, keys: u64, adding: Adding) -> (f64, f64) {
         let filter = Blocked::new(capacity, rate).unwrap();
         let mut wrong = Wrong::from(0.0, adding);
@@ -213,7 +209,7 @@ mod tests {
         assert!(wrong.look_is_due());
         wrong.look(1e-6);
         assert!(wrong.expected() < 1e-4);
-        // Of a full one nothing better can be said.
+        // A full filter allows no better estimate.
         let mut wrong = Wrong::from(1.0, Adding::AtOnce);
         wrong.decided(&[false; 5000]);
         wrong.look(1.0);

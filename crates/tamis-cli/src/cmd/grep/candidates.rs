@@ -1,4 +1,4 @@
-//! `tamis grep --candidates`: the files that may have a match, by the filters alone.
+//! `tamis grep --candidates`: the files that may match, according to the filters alone.
 
 use crate::index::ask::{self, KeyArgs, need};
 use crate::index::filters::{self, Asked};
@@ -17,9 +17,9 @@ use tamis_records::grep::json_text;
 use tamis_records::key::{KeySpec, Source};
 use tamis_records::ordered::for_each_in_order;
 
-/// Which files may contain what is looked for. A file that is not listed certainly does not contain it.
+/// Which files may contain the keys. A file that isn't listed certainly doesn't.
 pub(super) struct Candidates<'a> {
-    /// An index, or a Parquet file or a folder of them, whose own filters are asked.
+    /// An index, or a Parquet file or a folder of them, whose own filters are queried.
     pub(super) place: &'a Path,
     pub(super) named: &'a [OsString],
     pub(super) keys: &'a KeyArgs,
@@ -30,12 +30,12 @@ pub(super) struct Candidates<'a> {
     pub(super) json: bool,
 }
 
-/// Writes down which files may contain which key.
+/// Collects which files may contain which key.
 struct Listing<'a> {
     args: &'a Candidates<'a>,
     out: BufWriter<File>,
     with_key: bool,
-    /// The files that may contain some key.
+    /// The files that may contain any key.
     named: Vec<bool>,
     any: bool,
 }
@@ -51,7 +51,7 @@ impl<'a> Listing<'a> {
         })
     }
 
-    /// The files, by number, that may contain a key.
+    /// Adds the files, by number, that may contain a key.
     fn add<'p>(
         &mut self,
         key: &[u8],
@@ -88,7 +88,7 @@ impl<'a> Listing<'a> {
         Ok(self.out.write_all(&[end])?)
     }
 
-    /// Names the files, if they are all that is wanted. `complete` if all could be looked at.
+    /// Prints the file names, if only those are wanted. `complete` if every file could be checked.
     fn finish<'p>(mut self, files: impl Iterator<Item = &'p Path>, complete: bool) -> Result<Exit> {
         if self.args.files {
             for (path, _) in files.zip(self.named.clone()).filter(|(_, named)| *named) {
@@ -104,7 +104,7 @@ impl<'a> Listing<'a> {
     }
 }
 
-/// Asks the files' own filters.
+/// Queries the files' own filters.
 fn ask_filters(args: &Candidates<'_>, spec: &KeySpec) -> Result<Exit> {
     if spec.is_prefix() {
         bail!("{spec}: a filter has whole values, not prefixes");
@@ -161,9 +161,9 @@ fn ask_filters(args: &Candidates<'_>, spec: &KeySpec) -> Result<Exit> {
     listing.finish(files, found.errors.is_empty())
 }
 
-/// Lists them.
+/// Lists the candidates.
 pub(super) fn list(args: &Candidates<'_>) -> Result<Exit> {
-    // Of a file that is missing, opening says so.
+    // Opening reports a missing file.
     if let Some(spec) = &args.keys.spec
         && matches!(spec.source(), Source::Parquet(_))
         && !is_index(args.place)
@@ -195,7 +195,7 @@ pub(super) fn list(args: &Candidates<'_>) -> Result<Exit> {
         .collect();
     let shown = files.iter().map(|file| file.shown.as_path());
     let exit = listing.finish(shown, survey.unlisted.is_empty())?;
-    // What is gone is not listed, but reported.
+    // Missing files are reported instead of listed.
     let gone = index.gone_that_may(spec, &survey, &needs);
     ask::remark(&index, spec, &survey, named.into_iter(), &gone);
     Ok(exit)

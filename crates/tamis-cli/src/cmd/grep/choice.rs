@@ -1,4 +1,4 @@
-//! Which files are searched, by their paths.
+//! Chooses the files to search by their paths.
 
 use anyhow::{Context, Result};
 use ignore::Match;
@@ -21,7 +21,7 @@ pub(super) struct ChoiceArgs {
     types_not: Vec<String>,
 }
 
-/// Which files are searched, by their paths.
+/// Which files to search, by path.
 pub(super) struct FileChoice {
     globs: Override,
     types: Types,
@@ -48,12 +48,12 @@ impl FileChoice {
     }
 
     pub(super) fn is_wanted(&self, path: &Path) -> bool {
-        // Globs are of paths below the folder that they are given for.
+        // Globs apply to paths below the folder they are given for.
         let inside: PathBuf = path
             .components()
             .filter(|part| matches!(part, Component::Normal(_)))
             .collect();
-        // As in ripgrep, a glob that fits decides, whatever the type.
+        // As in ripgrep, a matching glob overrides the type.
         match self.globs.matched(&inside, false) {
             Match::Ignore(_) => false,
             Match::Whitelist(_) => true,

@@ -1,4 +1,4 @@
-//! Options that people and scripts know from ripgrep.
+//! ripgrep options that people and scripts know.
 
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -8,7 +8,7 @@ struct Known {
     long: &'static str,
     short: Option<char>,
     takes_value: bool,
-    /// Why it is refused; none if what it asks for is done anyway.
+    /// Why it is refused; none if `tamis grep` does so anyway.
     refused: Option<&'static str>,
 }
 
@@ -104,13 +104,13 @@ const KNOWN: [Known; 13] = [
     .with_value(),
 ];
 
-/// Options of ripgrep that `tamis grep` has no other use for.
+/// ripgrep options that `tamis grep` accepts or refuses but doesn't use.
 pub(super) struct RgOptions {
     refused: Option<&'static Known>,
 }
 
 impl RgOptions {
-    /// An error if one of them asks for what can't be done.
+    /// An error if an option asks for something unsupported.
     pub(super) fn check(&self) -> Result<()> {
         if let Some(Known { long, refused, .. }) = self.refused {
             bail!("--{long}, as in ripgrep: {}", refused.unwrap_or_default());

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What there is to say of a file.
+/// What is known of a file.
 enum Listed {
     Filter(Box<About>),
     Index,
-    /// A filter that can't be opened, and why.
+    /// Why a filter can't be opened.
     Unread(String),
 }
 
@@ -82,7 +82,7 @@ pub(super) fn list(folder: &Path, as_json: bool, key: &KeyFile) -> Result<Exit> 
     })
 }
 
-/// Whether a file belongs to the index whose name it begins with.
+/// Whether a file is part of an index, whose name it begins with.
 fn is_part(path: &Path) -> bool {
     let index = path.with_extension("");
     part_number(&index, path).is_some() && is_index(&index)
@@ -107,7 +107,7 @@ fn to_json(path: &Path, size: u64, found: &Listed) -> Value {
     })
 }
 
-/// A line a file.
+/// One line per file.
 fn table(listed: &[(PathBuf, u64, Listed)]) -> String {
     let head = ["NAME", "KIND", "KEYS", "MADE FOR", "SIZE", "RATE NOW"];
     let mut rows = vec![head.map(String::from).to_vec()];

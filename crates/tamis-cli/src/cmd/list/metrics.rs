@@ -1,11 +1,11 @@
-//! What lies on the servers, as Prometheus reads it.
+//! A survey of servers in Prometheus's text format.
 
 use crate::human;
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 use tamis_redis::{Found, Node, Survey};
 
-/// All metrics of a survey, in Prometheus's text format.
+/// All metrics of a survey.
 pub(super) fn page(survey: &Survey) -> String {
     let mut page = Page::default();
     tell_filters(&survey.filters, &mut page);
@@ -83,7 +83,7 @@ fn tell_nodes(nodes: &[Node], page: &mut Page) {
     each("tamis_server_up", "Whether it can be asked.", &|node| {
         Some(f64::from(node.unreachable.is_none()))
     });
-    // What the user may not ask is not known.
+    // Unknown if the user lacks the permission.
     each("tamis_server_used_bytes", "Memory in use.", &|node| {
         (!node.version.is_empty()).then_some(node.used as f64)
     });
@@ -117,7 +117,7 @@ fn tell_nodes(nodes: &[Node], page: &mut Page) {
     );
 }
 
-/// What the module counts on each server that has it. What goes on counting ends with `_total`.
+/// The module's counters on each server that has it. Names of counters end with `_total`.
 fn tell_modules(nodes: &[Node], page: &mut Page) {
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in nodes.iter().flat_map(|node| &node.module) {
@@ -175,7 +175,7 @@ impl Page {
     }
 }
 
-/// Of all escapes, Prometheus knows three alone.
+/// Prometheus only knows three escapes.
 fn label(name: &str, value: &(impl Display + ?Sized)) -> String {
     let value = value.to_string();
     let printable = human::printable(&value);

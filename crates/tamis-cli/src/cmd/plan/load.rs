@@ -1,11 +1,11 @@
-//! How many wrong answers a day a rate means.
+//! How many wrong answers per day a rate means.
 
 use crate::advice::Need;
 use crate::human;
 use serde_json::{Value, json};
 use tamis::{Kind, Plan};
 
-/// Questions a day.
+/// Queries per day.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load(u64);
 
@@ -19,12 +19,12 @@ impl Load {
         }
     }
 
-    /// How many of the questions get a wrong answer, if all are about keys that were never added.
+    /// The expected wrong answers per day, if every query is for a key that was never added.
     fn expected(self, rate: f64) -> f64 {
         rate * self.0 as f64
     }
 
-    /// The same, in few words.
+    /// The same in a few words.
     pub(super) fn wrong(self, rate: f64) -> String {
         match self.expected(rate) {
             0.0 => "0".into(),
@@ -49,7 +49,7 @@ impl Load {
         }
     }
 
-    /// What the numbers of the column assume, and what is promised.
+    /// What the column's numbers assume, and what is promised.
     pub(super) fn lines(self, plan: &Plan, need: Need) -> Vec<String> {
         let kind = plan.kind();
         let unknown = match kind {
@@ -60,7 +60,7 @@ impl Load {
             "Wrong a day: rate × {}, if each is about a key that {unknown}; other questions are always answered rightly.",
             self.questions(),
         )];
-        // What a filter promises may be more than what is expected of it.
+        // The promised rate may be higher than the expected one.
         let [most, expected] = [plan.promise(), plan.rate()].map(|rate| self.in_a_sentence(rate));
         if most != expected {
             let always = match kind {
@@ -82,7 +82,7 @@ impl Load {
         lines
     }
 
-    /// The line for filters in Redis, all of which are made for one rate.
+    /// The line for filters in Redis, which all have one rate.
     pub(super) fn in_redis(self, rate: f64) -> String {
         format!(
             "Wrong answers: at most {}, the rate of {} × {}, if each is about a key that was never added.",
@@ -104,7 +104,7 @@ impl Load {
     }
 }
 
-/// As many digits as a rate is shown with.
+/// Rounds to three digits, like rates.
 fn three_digits(number: f64) -> f64 {
     let step = 10f64.powi(number.log10().floor() as i32 - 2);
     (number / step).round() * step

@@ -1,5 +1,5 @@
-//! `tamis dedup` loses no more records than it promised, whatever the input
-//! looks like and whatever was guessed of it; and it says how many.
+//! `tamis dedup` loses no more records than promised, whatever the input looks like and whatever was guessed about it;
+//! and it reports how many.
 
 use crate::common::{Ran, Sandbox};
 use crate::servers::Server;
@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// Lines that are all different, and not of one length.
+/// Distinct lines of varying length.
 fn lines(range: Range<u32>) -> String {
     range.fold(String::new(), |mut text, i| {
         // Writing to a String can't fail.
@@ -24,9 +24,8 @@ fn report(dir: &Sandbox) -> serde_json::Value {
     serde_json::from_slice(&dir.read("report")).unwrap()
 }
 
-/// More than this is lost by a filter that keeps its rate in less than one of
-/// a million runs: losses are independent and rare, so their number is Poisson
-/// distributed, with five standard deviations and some for small means.
+/// A filter that keeps its rate loses more than this in less than one of a million runs: losses are independent and
+/// rare, so their number is Poisson distributed; this allows five standard deviations, and a bit more for small means.
 fn most_lost(distinct: u64, rate: f64) -> f64 {
     let mean = distinct as f64 * rate;
     mean + 5.0 * mean.sqrt() + 4.0
@@ -74,7 +73,7 @@ fn too_small_an_n_costs_nothing() {
     }
 }
 
-/// A guess may cost twice what a pipe takes, and 64 MiB.
+/// A guess may cost twice the memory for a pipe, plus 64 MiB.
 #[test]
 fn a_wrong_guess_is_not_dear() {
     let dir = Sandbox::new();
@@ -103,7 +102,7 @@ fn a_wrong_guess_is_not_dear() {
     }
 }
 
-/// What the user says is believed, but not beyond what the input can hold.
+/// The user's number is used, but only up to what the input can hold.
 #[test]
 fn too_large_an_n_is_not_dear() {
     let dir = Sandbox::new();
@@ -116,7 +115,7 @@ fn too_large_an_n_is_not_dear() {
     }
 }
 
-/// A filter that stays is made for as many as the user says, whatever this run reads.
+/// A filter in a file is made for the user's number of keys, whatever this run reads.
 #[test]
 fn n_reserves_for_later_runs() {
     let dir = Sandbox::new();
@@ -127,8 +126,7 @@ fn n_reserves_for_later_runs() {
     assert!(info["capacity"].as_u64().unwrap() >= 50_000, "{info}");
 }
 
-/// A stream says nothing of its length, so its filter starts small. It grows in
-/// few steps, and keeps its rate.
+/// The length of a stream is unknown, so its filter starts small. It grows in few steps, and keeps its rate.
 #[test]
 fn a_streams_filter_starts_small() {
     let dir = Sandbox::new();
@@ -143,7 +141,7 @@ fn a_streams_filter_starts_small() {
     assert!(info["bytes"].as_u64().unwrap() < 8 << 20, "{info}");
 }
 
-/// Few keys change few blocks of a large file, which stays the same file.
+/// Few keys change few blocks of a large file, which is updated in place.
 #[cfg(unix)]
 #[test]
 fn little_news_is_written_in_place() {
@@ -161,7 +159,7 @@ fn little_news_is_written_in_place() {
     assert_eq!(count(&dir.ok("dedup --filter f both").out), 10);
 }
 
-/// More than there is to be had is an error, and nothing else happens.
+/// Asking for more memory than there is, is an error and changes nothing.
 #[test]
 fn out_of_memory_is_an_error() {
     let dir = Sandbox::new();
@@ -177,7 +175,7 @@ fn out_of_memory_is_an_error() {
     assert!(dir.list().is_empty());
 }
 
-/// The same in the middle of the work.
+/// The same in the middle of a run.
 #[cfg(target_os = "linux")]
 #[test]
 fn out_of_memory_in_the_middle_is_an_error() {
@@ -189,7 +187,7 @@ fn out_of_memory_in_the_middle_is_an_error() {
         "build -j 1 list.tamis",
         "build -j 1 --smallest list.tamis",
     ] {
-        // A limit that lets the program start, and its tables not grow.
+        // With this limit the program starts, but its tables can't grow.
         let line = format!("ulimit -v 60000; exec \"$0\" {command} in");
         let ran = std::process::Command::new("sh")
             .args(["-c", &line, env!("CARGO_BIN_EXE_tamis")])
@@ -204,8 +202,7 @@ fn out_of_memory_in_the_middle_is_an_error() {
     assert_eq!(dir.list(), ["in"]);
 }
 
-/// A filter that is too small loses records. That is said before it happens,
-/// and what is said of it is true.
+/// A filter that is too small loses records. The warning comes before it happens, and its numbers are right.
 #[test]
 fn an_overfull_filter_says_what_it_does() {
     let dir = Sandbox::new();
@@ -235,21 +232,21 @@ fn an_overfull_filter_says_what_it_does() {
         let warning = ran.err.find("warning").expect("a warning");
         assert!(warning < ran.err.find("records").unwrap(), "{}", ran.err);
 
-        // Overfull from the beginning.
+        // Overfull from the start.
         let refused = dir.run("dedup --strict --filter small few");
         assert_eq!((refused.code, refused.text()), (2, ""), "{}", refused.err);
         assert!(refused.err.contains("but was made for 1,000"));
         let ran = dir.run("dedup --filter small few");
         assert!(ran.err.contains("but was made for 1,000"), "{}", ran.err);
     }
-    // A cuckoo filter refuses what has no room.
+    // A full cuckoo filter refuses keys.
     dir.ok("create cuckoo --capacity 1000 --kind cuckoo");
     let ran = dir.run("dedup --filter cuckoo in");
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("full"), "{}", ran.err);
 }
 
-/// The rate rises with every record, so it is looked at while they come, however few reads bring them.
+/// The rate rises with every record, so it is checked between records, however few reads deliver them.
 #[test]
 fn what_an_overfull_filter_loses_is_told_by_its_bits() {
     let dir = Sandbox::new();
@@ -270,7 +267,7 @@ fn what_an_overfull_filter_loses_is_told_by_its_bits() {
                 (said - lost).abs() <= 0.1 * lost + 5.0 * lost.sqrt() + 3.0,
                 "{kind} {shape}: {said} said, {lost} lost"
             );
-            // Of what is certainly there, nothing is lost.
+            // Records that are certainly present aren't lost.
             dir.ok("dedup --filter small --report report in");
             let again = report(&dir)["expected_wrongly_dropped"].as_f64().unwrap();
             assert!(again <= said, "{kind} {shape}: {again} of duplicates");
@@ -337,7 +334,7 @@ fn shape(random: &mut Random) -> Vec<String> {
         }
     }
     if random.below(3) == 0 {
-        // The odd part first, last or anywhere.
+        // Puts the odd part first, last or anywhere.
         for i in (1..all.len()).rev() {
             all.swap(i, random.below(i as u64 + 1) as usize);
         }
@@ -345,8 +342,8 @@ fn shape(random: &mut Random) -> Vec<String> {
     all
 }
 
-/// 200 shapes, each with a way to read it, a guess, a rate and a number of
-/// threads. What is lost is held against the promise for each and for all.
+/// 200 shapes, each with a way to read it, a guess, a rate and a number of threads. Losses are compared with the
+/// promise, for each and for all together.
 #[test]
 fn losses_stay_within_the_promise_for_any_shape() {
     let server = Server::start(&[]);
@@ -372,7 +369,7 @@ fn losses_stay_within_the_promise_for_any_shape() {
             _ => None,
         };
         let judge = random.pick(&["", "", "--exact", "--filter seen", "create", "redis"]);
-        // A filter that was made for fewer refuses more.
+        // A filter made for fewer keys refuses a larger number.
         if let Some(expected) = expected.filter(|n| judge != "create" || *n <= keys) {
             let _ = write!(line, " --capacity {expected}");
         }
@@ -398,7 +395,7 @@ fn losses_stay_within_the_promise_for_any_shape() {
                 dir.run(&format!("{line} in"))
             }
             _ => {
-                // Cut at line ends, wherever those are.
+                // Split at line ends.
                 let cut = text.len() / 3;
                 let cut = text[cut..].find('\n').map_or(text.len(), |at| cut + at + 1);
                 dir.write("a", &text[..cut]);
@@ -407,7 +404,7 @@ fn losses_stay_within_the_promise_for_any_shape() {
             }
         };
         assert_eq!(ran.code, 0, "{line}: {}", ran.err);
-        // What is printed is right and in order; what is missing was dropped.
+        // The output is correct and in order; missing records were dropped.
         let mut expected = distinct.iter();
         let mut printed = 0;
         for record in ran.text().lines() {

@@ -1,4 +1,4 @@
-//! `tamis dedup`: what is counted, by which fields, and with a filter that exists.
+//! `tamis dedup`: counts, key fields and existing filters.
 
 use crate::common::{Sandbox, start};
 use std::io::Write;
@@ -9,7 +9,7 @@ fn lines(count: u32) -> String {
     (0..count).map(|i| format!("line {i}\n")).collect()
 }
 
-/// What was printed is remembered although nothing more comes, so that the end of the process costs nothing.
+/// Printed records are saved even if nothing more comes, so that killing the process then loses nothing.
 #[cfg(unix)]
 #[test]
 fn a_silent_stream_is_saved() {
@@ -25,7 +25,7 @@ fn a_silent_stream_is_saved() {
         let filter = tamis::Open::new().load(dir.path("seen.tamis")).ok()?;
         Some(filter.keys().get())
     };
-    // Nothing more is sent: a timer has to save it.
+    // No more input comes, so a timer has to save.
     let begun = Instant::now();
     while saved().is_none_or(|keys| keys < 199_990) {
         assert!(
@@ -46,7 +46,7 @@ fn a_silent_stream_is_saved() {
     );
 }
 
-/// What is given again must be so: a filter has one rate, and room for so many keys.
+/// Repeated options must match: a filter has one rate, and room for so many keys.
 #[test]
 fn what_an_existing_filter_is_not_is_refused() {
     let dir = Sandbox::new();
@@ -91,7 +91,7 @@ fn what_an_existing_filter_is_not_is_refused() {
         "--filter blocked -p 0.001 --capacity 1000",
         "--filter blocked --capacity 10",
         "--filter blocked",
-        // It grows, however many come.
+        // A growing filter takes any number of keys.
         "--filter growing -p 1e-4 --capacity 5000",
         "--filter window --within 1d --capacity 1000 -p 1e-4",
     ] {
@@ -112,7 +112,7 @@ fn records_are_counted_as_uniq_does() {
         assert_eq!(run("--count").text(), "3\n");
         assert_eq!(run("-i -u").text(), "c\n");
     }
-    // By a key, the first record stands for all.
+    // With a key, the first record stands for all.
     dir.write("rows.csv", "id,at\n1,x\n2,y\n1,\"z\nz\"\n");
     assert_eq!(
         dir.ok("dedup --tally -k csv:id rows.csv").text(),
@@ -133,7 +133,7 @@ fn records_are_counted_as_uniq_does() {
     ] {
         assert_eq!(dir.run(&format!("dedup {line} in")).code, 2, "{line}");
     }
-    // As `sort | uniq -c` on a larger input.
+    // Like `sort | uniq -c` on a larger input.
     let many: String = (0..20_000u64)
         .map(|i| format!("{}\n", i * i % 7919))
         .collect();
@@ -167,7 +167,7 @@ fn keys_are_fields_as_people_have_them() {
     );
     assert!(ran.err.contains("without such a key"), "{}", ran.err);
     assert_eq!(dir.ok("dedup -k field:2 --count log").text(), "3\n");
-    // One field is the key that a line with just it is.
+    // A single field is the same key as a line with only that text.
     dir.write("get", "GET\n");
     dir.ok("build f.tamis get");
     assert_eq!(
@@ -209,7 +209,7 @@ fn keys_are_fields_as_people_have_them() {
         "1|a|x\n2|\"a\"|y\n3|b|z\n",
     );
     assert_eq!(bar.text(), "1|a|x\n3|b|z\n");
-    // Times are in the same columns.
+    // Times are columns of the same table.
     let timed = "at;id\n2024-01-01;x\n2024-01-01;x\n2024-03-01;x\n";
     let timed = dir.feed(
         "dedup -q -k csv(;):id --within 1d --capacity 10 --time csv:at",

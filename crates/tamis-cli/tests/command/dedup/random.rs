@@ -1,7 +1,7 @@
 //! Random command lines of `tamis dedup`: shapes of input, options and faults, against an exact oracle.
 //!
-//! Each run draws a new seed and prints it; `TAMIS_SEED=N` repeats one, and `TAMIS_CASES=N` draws another number of
-//! lines than 100.
+//! Each run draws a new seed and prints it. `TAMIS_SEED=N` repeats one, and `TAMIS_CASES=N` draws N lines instead of
+//! 100.
 
 use crate::common::{Ran, Sandbox, cases, start};
 use crate::random::input::{Input, Record};
@@ -15,29 +15,29 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What goes wrong.
+/// The fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
     /// A compressed file ends too early.
     CutInput,
     MissingFile,
-    /// The disk is full when some was written.
+    /// The disk fills up after part of the output.
     FullDisk,
-    /// Whoever reads the output goes away.
+    /// The reader closes the pipe.
     ClosedPipe,
-    /// A signal comes while the command waits for more.
+    /// A signal comes while the command waits for input.
     Signal(libc::c_int),
 }
 
-/// Who remembers what was seen.
+/// The memory of seen keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Judge {
     Memory,
     Exact,
-    /// A filter that the run makes.
+    /// A filter that the run creates.
     NewFilter,
-    /// One that was made before, of this kind.
+    /// An existing filter of this kind.
     Filter(&'static str),
 }
 
@@ -49,9 +49,9 @@ struct Case {
     fault: Fault,
     rate: f64,
     output: Option<&'static str>,
-    /// Keys lost and expected to be, where these are few.
+    /// The keys lost, and the expected number, for cases where this is low.
     tally: Cell<(usize, f64)>,
-    /// For messages: how to repeat it, and the command lines.
+    /// For messages: how to repeat the case, and its command lines.
     told: String,
 }
 
@@ -97,7 +97,7 @@ impl Case {
         matches!(self.judge, Judge::NewFilter | Judge::Filter(_))
     }
 
-    /// The words of the command line that say how to decide.
+    /// The options that decide how to judge.
     fn options(&mut self) -> String {
         let mut line = format!("dedup -p {} -j {}", self.rate, 1 + self.random.below(4));
         line += self.input.options();
@@ -105,8 +105,8 @@ impl Case {
         match self.random.below(6) {
             0 => {}
             1 | 2 => _ = write!(line, " --capacity {}", keys.div_ceil(1000)),
-            // Filters of that size are written again and again.
-            // More than a filter was made for is refused, unless it grows.
+            // Filters of that size are written repeatedly. Unless a filter grows, more keys than it was made for are
+            // refused.
             3 | 4 if !matches!(self.judge, Judge::Filter(kind) if kind != "growing") => {
                 let _ = write!(line, " --capacity {}", (keys * 1000).min(300_000));
             }
@@ -125,7 +125,7 @@ impl Case {
         line
     }
 
-    /// Makes the filter, and lets an earlier run see some records. Gives the keys that it has.
+    /// Creates the filter, and lets an earlier run see some records. Returns the filter's keys.
     fn prepare(&mut self, options: &str) -> HashSet<String> {
         if let Judge::Filter(kind) = self.judge {
             let room = 2 * self.input.keys() + 10;
@@ -148,7 +148,7 @@ impl Case {
         seen.iter().map(|record| record.key.clone()).collect()
     }
 
-    /// The records in an output, and whether it ends with the end of one.
+    /// The records in an output, and whether it ends with a complete record.
     fn parse(&self, output: &[u8]) -> (Vec<&Record>, bool) {
         let by_text: HashMap<&[u8], &Record> = self
             .input
@@ -171,7 +171,7 @@ impl Case {
                 start = at + 1;
             }
         }
-        // What is left over is the beginning of a record, or else something that was never in the input.
+        // The rest is either the beginning of a record, or was never in the input.
         let left = &rest[start..];
         let is_beginning = self
             .input
@@ -186,7 +186,7 @@ impl Case {
         (records, left.is_empty())
     }
 
-    /// How many of this many keys are expected to be lost.
+    /// The expected number of lost keys, of this many.
     fn mean_lost(&self, keys: usize) -> f64 {
         match self.judge {
             Judge::Exact => 0.0,
@@ -194,7 +194,7 @@ impl Case {
         }
     }
 
-    /// Whether no more keys of so many were lost than may be; also of all cases together.
+    /// Checks that no more keys are lost than allowed, in this case and in all cases together.
     fn check_lost(&self, lost: usize, keys: usize) {
         let mean = self.mean_lost(keys);
         let most = most_lost(mean);
@@ -203,14 +203,14 @@ impl Case {
             "{}: {lost} of {keys} keys lost, {most} may be",
             self.told
         );
-        // Where some are always lost, one more is not seen.
+        // If losses are common, one more isn't noticed.
         if mean < 0.05 {
             let (all_lost, all_mean) = self.tally.get();
             self.tally.set((all_lost + lost, all_mean + mean));
         }
     }
 
-    /// The keys of what was printed: none was seen, and none comes twice.
+    /// The keys of the printed records: none was seen before, and none occurs twice.
     fn keys_once<'r>(
         &self,
         printed: impl Iterator<Item = &'r Record>,
@@ -234,7 +234,7 @@ impl Case {
         got
     }
 
-    /// Whether each key is printed at most once, and all but a few are.
+    /// Checks that each key is printed at most once, and all but a few are.
     fn check_complete<'r>(
         &self,
         printed: impl Iterator<Item = &'r Record>,
@@ -244,7 +244,7 @@ impl Case {
         self.check_union(self.input.records(), &got, seen);
     }
 
-    /// Whether all but a few keys of these records were printed or seen.
+    /// Checks that all but a few keys of these records were printed or seen.
     fn check_union<'r>(
         &self,
         of: impl IntoIterator<Item = &'r Record>,
@@ -259,7 +259,7 @@ impl Case {
         self.check_lost(lost, all.len());
     }
 
-    /// What the run wrote to its file, under whichever name.
+    /// The run's output file, whatever its name.
     fn written(&self) -> Vec<u8> {
         let Some(output) = self.output else {
             return Vec::new();
@@ -274,7 +274,7 @@ impl Case {
     }
 }
 
-/// More are lost in one of a thousand million runs, where losses are independent and this many are expected.
+/// With independent losses and this mean, one in a thousand million runs loses more.
 fn most_lost(mean: f64) -> usize {
     let mut probability = (-mean).exp();
     let (mut most, mut sum) = (0, probability);
@@ -301,7 +301,7 @@ fn lines_by_chance() {
     };
     let seed = number("TAMIS_SEED").unwrap_or_else(new);
     let cases = cases(100);
-    // Not by `println!`, which is silent when the test succeeds.
+    // Not with `println!`, which is silent if the test succeeds.
     let _ = writeln!(std::io::stderr(), "TAMIS_SEED={seed}");
     let (alive, watched) = mpsc::channel();
     let watch = std::thread::spawn(move || {
@@ -386,7 +386,7 @@ fn without_fault(case: &mut Case, mut line: String, seen: &HashSet<String>) {
         .input
         .records()
         .partition(|record| known.insert(record.key.clone()));
-    // What was dropped wrongly is among the duplicates.
+    // Wrongly dropped records are among the duplicates.
     let expected = if duplicates { old.len() } else { new.len() };
     if counts {
         let said: usize = ran.text().trim().parse().unwrap();
@@ -408,7 +408,7 @@ fn without_fault(case: &mut Case, mut line: String, seen: &HashSet<String>) {
     };
     let (printed, is_whole) = case.parse(&out);
     assert!(is_whole, "{}", case.told);
-    // In the order of the input, and the very occurrence that comes first.
+    // In input order, and exactly the first occurrence.
     let (more, fewer) = if duplicates {
         (&printed, &old)
     } else {
@@ -427,7 +427,7 @@ fn without_fault(case: &mut Case, mut line: String, seen: &HashSet<String>) {
     case.check_lost(more.len() - fewer.len(), new.len());
 }
 
-/// The rest is read; and when the input is whole again, a second run with the filter prints what was missing.
+/// The rest is read; and once the input is complete again, a second run with the filter prints what was missing.
 fn bad_input(case: &mut Case, line: &str, seen: &HashSet<String>) {
     let (good, other) = case.input.halves();
     let named = case.input.write_files(&case.dir, good, &mut case.random);
@@ -449,7 +449,7 @@ fn bad_input(case: &mut Case, line: &str, seen: &HashSet<String>) {
     let (printed, is_whole) = case.parse(&out);
     assert!(is_whole, "{}", case.told);
     let got = case.keys_once(printed.iter().copied(), seen);
-    // The good files are all there, whatever came of the bad one.
+    // The good files are complete, whatever happened with the bad one.
     case.check_union(good, &got, seen);
     if case.has_filter() {
         remove_outputs(case);
@@ -474,7 +474,7 @@ fn remove_outputs(case: &Case) {
     }
 }
 
-/// What was written is true, and with what a second run writes all is there.
+/// The output is correct, and a second run adds everything missing.
 fn full_disk(case: &mut Case, line: &str, options: &str, seen: &HashSet<String>) {
     let (first, second) = case.input.halves();
     let all = [first, second].concat();
@@ -493,7 +493,7 @@ fn full_disk(case: &mut Case, line: &str, options: &str, seen: &HashSet<String>)
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert!([0, 2].contains(&ran.code), "{}: {}", case.told, ran.err);
     let out = match case.output {
-        // What an encoder did not get to write is not to be unpacked.
+        // An encoder's incomplete output can't be unpacked.
         Some(name) if name != "out" && ran.code != 0 => Vec::new(),
         Some(_) => case.written(),
         None => case.dir.read("printed"),
@@ -528,7 +528,7 @@ fn rerun(
     case.check_union(case.input.records(), &got, seen);
 }
 
-/// `| head`: what came is what is to come first.
+/// `| head`: the output is a prefix of the expected one.
 fn closed_pipe(case: &Case, line: &str) {
     let text = case.input.text(case.input.records());
     let mut child = piped(case, line);
@@ -558,7 +558,7 @@ fn closed_pipe(case: &Case, line: &str) {
 fn piped(case: &Case, line: &str) -> Child {
     let mut command = case.dir.command(line);
     // Tests may run under nohup, or in the background, where signals are ignored.
-    // SAFETY: between fork and exec, `signal` may be called.
+    // SAFETY: `signal` may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
@@ -578,13 +578,13 @@ fn piped(case: &Case, line: &str) -> Child {
 fn feed(child: &mut Child, text: Vec<u8>) -> std::thread::JoinHandle<()> {
     let mut stdin = child.stdin.take().unwrap();
     std::thread::spawn(move || {
-        // The command may end before it has read all.
+        // The command may end before it has read everything.
         let _ = stdin.write_all(&text);
     })
 }
 
-/// Stops a run that has read a part and waits for more, whose output is not yet known to be printed or not; then a
-/// second run does it all.
+/// Stops a run that has read a part and waits for more; its output may or may not be printed yet. Then a second run
+/// does everything.
 fn stopped(case: &Case, signal: libc::c_int, line: &str, options: &str, seen: &HashSet<String>) {
     let all: Vec<&Record> = case.input.records().collect();
     let text = case.input.text(all.iter().copied().take(all.len() / 2));
@@ -601,12 +601,12 @@ fn stopped(case: &Case, signal: libc::c_int, line: &str, options: &str, seen: &H
         }
         out
     });
-    // Written when all but what the pipe holds has been read.
+    // Returns once everything except the pipe's content has been read.
     let _ = stdin.write_all(&text);
     let prints =
         case.output.is_none() && all[..all.len() / 2].iter().any(|r| !seen.contains(&r.key));
     if prints {
-        // Nothing comes from a filter that is wrong about all of it: then there is nothing to wait for.
+        // A filter that is wrong about everything prints nothing: then there is nothing to wait for.
         let _ = hear.recv_timeout(Duration::from_secs(5));
     }
     // SAFETY: a signal to a child of ours that we have not waited for.
@@ -614,7 +614,7 @@ fn stopped(case: &Case, signal: libc::c_int, line: &str, options: &str, seen: &H
     let ran = Ran::from(child.wait_with_output().unwrap());
     drop(stdin);
     let piped = reader.join().unwrap();
-    // Before the command watches for signals, they end it at once.
+    // Before the command handles signals, they end it at once.
     assert!(
         [-1, 128 + signal].contains(&ran.code),
         "{}: {}: {}",

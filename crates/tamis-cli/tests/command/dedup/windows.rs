@@ -16,10 +16,10 @@ const HOUR: i64 = 3_600 * SECOND;
 /// 2023-11-14, so that no event is in the future.
 const START: i64 = 1_700_000_000 * SECOND;
 
-/// A key, and when it was seen, in microseconds since 1970.
+/// A key, and the time it was seen, in microseconds since 1970.
 type Event = (u32, i64);
 
-/// What the times of a stream are like.
+/// The pattern of times in a stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Times {
     InOrder,
@@ -55,7 +55,7 @@ fn events(
                 now - now % (step / 3)
             }
             Times::Edges => {
-                // A moment on the grid of generations, or just next to it.
+                // A time on the grid of generations, or right next to it.
                 now - now % step + random.below(3) as i64 - 1
             }
             Times::Shuffled => now - random.below(step as u64) as i64,
@@ -71,7 +71,7 @@ fn events(
     (0..count).map(event).collect()
 }
 
-/// The time as one of the ways to write it.
+/// The time in one of the supported formats.
 fn written(at: i64, way: u64) -> String {
     let moment = Moment::from_micros(at).to_string();
     match way % 5 {
@@ -105,14 +105,14 @@ fn printed(ran: &Ran) -> Vec<usize> {
     ran.text().lines().map(number).collect()
 }
 
-/// What was seen of a window, exactly.
+/// The exact content of a window.
 struct Oracle {
     span: i64,
     step: i64,
     generations: i64,
     quiet: bool,
     latest: i64,
-    /// When each key was told new, or seen if every sighting counts.
+    /// When each key was reported new, or seen if every sighting counts.
     seen: HashMap<u32, VecDeque<i64>>,
     too_old: u64,
     late: u64,
@@ -139,7 +139,7 @@ impl Oracle {
         }
     }
 
-    /// Compares what was done with a record with what may be done.
+    /// Compares the result for a record with the allowed ones.
     fn judge(&mut self, (key, at): Event, is_printed: bool) {
         self.latest = self.latest.max(at);
         let age = self.latest.div_euclid(self.step) - at.div_euclid(self.step);
@@ -151,7 +151,7 @@ impl Oracle {
         let is_late = age > 1;
         self.late += u64::from(is_late);
         let seen = self.seen.entry(key).or_default();
-        // Times that no question reaches any more.
+        // Times that no query can reach any more.
         let reach = self.latest - self.span - (self.generations + 3) * self.step;
         seen.retain(|t| *t >= reach);
         let is_inside = |t: &i64| at - t <= self.span;
@@ -170,7 +170,7 @@ impl Oracle {
             if !seen.iter().any(may_be) {
                 self.new += 1;
                 self.wrong += 1;
-                // From now on it is in the window for all we know.
+                // From now on it may be in the window.
             }
             if self.quiet {
                 seen.push_back(at);
@@ -178,7 +178,7 @@ impl Oracle {
         }
     }
 
-    /// Whether as many were dropped wrongly as the rate allows.
+    /// Checks that the number of wrongly dropped records is within the rate.
     fn check_rate(&self, rate: f64) {
         let expected = self.new as f64 * rate;
         let most = 1.05 * expected + 5.0 * expected.sqrt() + 3.0;
@@ -201,7 +201,7 @@ const EVENTS: usize = if cfg!(debug_assertions) {
     1_000_000
 };
 
-/// A stream in several runs, each with the filter that the last one left.
+/// A stream in several runs, each with the filter left by the previous one.
 fn stream(times: Times, quiet: bool, generations: i64, runs: usize, seed: u64) {
     let span = 24 * HOUR;
     let mut random = Random::new(28, seed);
@@ -278,7 +278,7 @@ fn the_last_keys() {
     let (last, generations) = (1_000_u64, 8);
     let mut random = Random::new(28, 11);
     let dir = Sandbox::new();
-    // When each key was told new, in keys told new before it.
+    // When each key was reported new, counted in keys reported new before it.
     let mut told: HashMap<u64, u64> = HashMap::new();
     let (mut count, mut wrong) = (0, 0);
     for run in 0..2 {
@@ -324,7 +324,7 @@ fn the_output_does_not_depend_on_threads_or_where_it_is_kept() {
     assert!(one.text().lines().count() > 1_000);
     assert_eq!(one.out, dir.ok(&format!("{line} -j 4")).out);
     assert_eq!(one.out, dir.ok(&format!("{line} --filter seen.tamis")).out);
-    // The duplicates are the others.
+    // The duplicates are the rest.
     let others = dir.ok(&format!("{line} -v"));
     let all = one.text().lines().count() + others.text().lines().count();
     assert_eq!(all, events.len());
@@ -366,7 +366,7 @@ fn times_that_are_odd_are_counted_and_nothing_is_lost() {
     ] {
         assert!(ran.err.contains(part), "{part}: {}", ran.err);
     }
-    // The far future has not moved the window.
+    // A time in the far future has not moved the window.
     let info = dir.ok("info --json seen.tamis");
     let info: Value = serde_json::from_slice(&info.out).unwrap();
     assert_eq!(info["window"]["latest"], "2024-01-03T03:00:01Z");
@@ -400,7 +400,7 @@ fn times_are_read_as_logs_write_them_and_never_guessed() {
             "times.tsv",
             format!("{first}\ta\n{second}\ta\n{third}\ta\n"),
         );
-        // Dates without a year are of the last one before that.
+        // Dates without a year are in the last year before the file's time.
         let file = File::options().write(true).open(dir.path("times.tsv"));
         let in_december = UNIX_EPOCH + Duration::from_secs(1_733_000_000);
         file.unwrap().set_modified(in_december).unwrap();
@@ -465,7 +465,7 @@ fn a_killed_run_prints_again_but_loses_nothing() {
     let half = all[..20_000].concat();
     let writer = std::thread::spawn(move || {
         let _ = stdin.write_all(half.as_bytes());
-        // Held open: the run waits for more when it is killed.
+        // Kept open: the run is waiting for more when it is killed.
         stdin
     });
     let mut first = vec![0; 100_000];

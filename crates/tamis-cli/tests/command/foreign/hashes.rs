@@ -1,9 +1,9 @@
-//! Filters whose files don't say how their keys were hashed.
+//! Filters whose files don't record how their keys were hashed.
 
 use super::{fails, lines, sample_path, samples::words};
 use crate::common::Sandbox;
 
-/// The two texts that an article on pybloomfiltermmap of 2010 prints.
+/// The two texts printed in an article on pybloomfiltermmap from 2010.
 #[test]
 fn texts_of_2010_are_read_by_themselves() {
     for (name, keys, shape) in [
@@ -33,7 +33,7 @@ fn texts_of_2010_are_read_by_themselves() {
             }
             assert_eq!(info.err, "");
         }
-        // A file takes keys, a text does not.
+        // A file can be added to, a text can't.
         sandbox.feed("add copied.bloom", "new\n");
         assert_eq!(sandbox.feed("check copied.bloom", "new\n").text(), "new\n");
         fails(
@@ -45,7 +45,7 @@ fn texts_of_2010_are_read_by_themselves() {
             &sandbox.run("copy text imported.bloom"),
             &["already exists"],
         );
-        // What the header says is not to be overruled, nor is a number text.
+        // The header can't be overruled, and a number isn't text.
         let wrong = sandbox.feed("check --format pybloomfilter,hash=sha512 text", keys);
         fails(&wrong, &["expected djb"]);
         let number = sandbox.feed("check --format keys=python-number text", "1\n");
@@ -53,8 +53,7 @@ fn texts_of_2010_are_read_by_themselves() {
     }
 }
 
-/// Where a file leaves open how its keys were hashed, that is said, and whoever
-/// names the hash gets every key.
+/// If a file doesn't record the hash, a warning says so, and with the hash named every key is found.
 #[test]
 fn old_hashes_are_named_or_doubted() {
     for (file, hash, is_sure) in [

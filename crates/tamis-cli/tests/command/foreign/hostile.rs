@@ -1,4 +1,4 @@
-//! Files that are damaged, packed, or something else, and disks that are full.
+//! Damaged files, compressed files, other files, and full disks.
 
 use super::samples::{SAMPLES, Sample, sample_path};
 use super::{fails, with_sample};
@@ -40,7 +40,7 @@ fn a_wrong_format_is_an_error() {
         &["lives in Redis"],
     );
     fails(&sandbox.run("info --format guave f"), &["guave", "guava"]);
-    // And a filter of ours is none of theirs.
+    // One of our filters isn't one of theirs.
     sandbox.ok("create ours.tamis --capacity 100");
     fails(
         &sandbox.run("info --format guava ours.tamis"),
@@ -59,7 +59,7 @@ fn damaged_files_are_refused_or_answer_but_never_panic() {
         } = sample;
         let sandbox = with_sample(file);
         let whole = sandbox.read("f");
-        // Behind DCSO's bits any data may follow, of which the end can't be told.
+        // DCSO's bits may be followed by any data, whose end can't be determined.
         let behind = if file.ends_with("dcso_v1_n1000_p01_key0-499.bloom") {
             11
         } else {
@@ -73,7 +73,7 @@ fn damaged_files_are_refused_or_answer_but_never_panic() {
             fails(&ran, &["f"]);
             assert_eq!(sandbox.read("f"), &whole[..part], "{file}");
         }
-        // Whatever the damage does, it is an answer or an error.
+        // Whatever the damage, there is an answer or an error.
         for at in (0..whole.len().min(64)).step_by(5) {
             let mut damaged = whole.clone();
             damaged[at] ^= 0xFF;
@@ -126,13 +126,13 @@ fn gzip_is_seen_through_and_not_added_to() {
     let plain = std::fs::read(sample_path("dcso/dcso_v1_n1000_p01_key0-499.bloom")).unwrap();
     assert_eq!(sandbox.read("plain"), plain);
     assert_eq!(sandbox.feed("add --format keys=utf8 plain", "x\n").code, 0);
-    // Once is enough: there is gzip that unpacks to itself.
+    // Gzip is unpacked only once: there is gzip that unpacks to itself.
     sandbox.write("twice", gzip(&before));
     fails(
         &sandbox.feed("check --format keys=utf8 twice", "key1\n"),
         &["twice"],
     );
-    // A packed log is not unpacked because it might be a filter.
+    // A compressed log isn't unpacked just because it might be a filter.
     sandbox.write(
         "log.gz",
         gzip("a line of a log\n".repeat(1 << 16).as_bytes()),
@@ -144,7 +144,7 @@ fn gzip_is_seen_through_and_not_added_to() {
     let json = std::fs::read(sample_path("bitsandblooms/bb_v3_n1000_p01_key0-499.json")).unwrap();
     sandbox.write("json.gz", gzip(&json));
     assert_eq!(sandbox.feed("check json.gz", "key1\n").text(), "key1\n");
-    // Cut, it is no filter of which half is taken for all.
+    // A truncated filter is refused, rather than half of it taken for all.
     sandbox.write("f", &before[..before.len() - 20]);
     fails(
         &sandbox.feed("check --format keys=utf8 f", "key1\n"),
@@ -160,7 +160,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A disk that is full, as a limit on the size of files.
+/// A full disk, simulated by a limit on file sizes.
 #[test]
 fn a_full_disk_leaves_the_file_as_it_was() {
     let sandbox = with_sample("dcso/debian_cli_0.2.4_n1000_p01_key0-499.bloom");

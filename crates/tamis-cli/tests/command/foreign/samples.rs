@@ -1,12 +1,12 @@
-//! Files that other systems' own programs wrote, and the keys in them.
+//! Files written by other systems' own programs, and their keys.
 
 use std::path::PathBuf;
 
-/// A file of another system, and what is known of it.
+/// A file of another system, and its properties.
 pub(crate) struct Sample {
     pub(crate) file: &'static str,
     pub(crate) format: &'static str,
-    /// What must be said to ask it.
+    /// The options needed to query it.
     pub(crate) flags: &'static str,
     pub(crate) keys: fn() -> Vec<String>,
     pub(crate) can: Can,
@@ -14,11 +14,11 @@ pub(crate) struct Sample {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Can {
-    /// Only be asked.
+    /// It can only be queried.
     Ask,
-    /// Be added to.
+    /// It can be added to.
     Add,
-    /// And be removed from.
+    /// Keys can also be removed.
     Remove,
 }
 

@@ -1,5 +1,5 @@
-//! A tree of logs and exports, the same for a seed: the sizes of its files differ a thousandfold, a third of them is
-//! packed, and they are written in ten styles. The tests search a small one, the benchmarks a large one.
+//! A tree of logs and exports, reproducible from a seed: the sizes of its files differ a thousandfold, a third of them
+//! are compressed, and they have ten styles. Tests search a small one, benchmarks a large one.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -37,7 +37,7 @@ pub(crate) enum Style {
     Java,
     Syslog,
     Csv,
-    /// Messages that are not English.
+    /// Messages in other languages than English.
     Abroad,
     /// Times in milliseconds since 1970.
     Epoch,
@@ -63,15 +63,15 @@ pub(crate) enum Packing {
     Zstd,
 }
 
-/// A file of the tree, before it is written.
+/// A planned file of the tree.
 pub(crate) struct Planned {
-    /// Within the tree.
+    /// Relative to the tree.
     pub(crate) path: PathBuf,
     pub(crate) style: Style,
     pub(crate) packing: Packing,
-    /// Of text, to the end of the line that reaches it.
+    /// Bytes of text, rounded up to the end of a line.
     bytes: u64,
-    /// Packed in pieces of this much text, as a log is to which packed pieces are appended.
+    /// Compressed in pieces of this much text, like a log to which compressed pieces are appended.
     piece: usize,
     seed: u64,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new(files: u64, bytes: u64, seed: u64) -> Self {
-        // One file in 500 has a quarter of all bytes, and so have one in 50, one in five, and the rest.
+        // One file in 500 has a quarter of all bytes, as do one in 50, one in five, and the rest.
         let weight = |number: u64| match number {
             n if n % 500 == 250 => 550.0,
             n if n % 50 == 25 => 51.0,
@@ -101,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// Writes all files into a folder, the largest first, and gives the bytes of their text.
+    /// Writes all files into a folder, the largest first; returns the bytes of their text.
     pub(crate) fn write(&self, folder: &Path, threads: usize) -> io::Result<u64> {
         let mut order: Vec<&Planned> = self.files.iter().collect();
         order.sort_by_key(|file| std::cmp::Reverse(file.bytes));
@@ -120,7 +120,7 @@ impl Tree {
         })
     }
 
-    /// A word of this form in the middle of the nth file that is written and packed so.
+    /// A word of this form from the middle of the nth file with this style and compression.
     pub(crate) fn word(
         &self,
         style: Style,
@@ -140,7 +140,7 @@ impl Tree {
             .to_string()
     }
 
-    /// A line with this text, from the middle on, of the nth file that is written and packed so, or of a later one.
+    /// A line with this text, from the second half of the nth file with this style and compression, or of a later one.
     pub(crate) fn line(&self, style: Style, packing: Packing, nth: usize, has: &str) -> String {
         for nth in nth..nth + self.files.len() {
             let text = self.nth(style, packing, nth).text();
@@ -154,7 +154,7 @@ impl Tree {
         panic!("no line of style {style:?} has {has:?}")
     }
 
-    /// Trees of any size have all of them: where they have few files, another style or packing takes its place.
+    /// The nth such file. Small trees lack some combinations, so another style or compression may take its place.
     fn nth(&self, style: Style, packing: Packing, nth: usize) -> &Planned {
         let alike = |same: &dyn Fn(&Planned) -> bool| -> Vec<&Planned> {
             (self.files.iter())
@@ -240,7 +240,7 @@ impl Planned {
         out
     }
 
-    /// Appends about so many bytes of text to the file, which must not be packed.
+    /// Appends about this many bytes of text to the file, which must not be compressed.
     pub(crate) fn grow(&self, folder: &Path, bytes: u64) -> io::Result<()> {
         let more = Self {
             path: self.path.clone(),
@@ -252,7 +252,7 @@ impl Planned {
         file.write_all(&more.text())
     }
 
-    /// Gives the bytes of the text.
+    /// Returns the bytes of the text.
     fn write(&self, folder: &Path) -> io::Result<u64> {
         let text = self.text();
         let path = folder.join(&self.path);
@@ -275,24 +275,24 @@ impl Planned {
     }
 }
 
-/// Who asks what, and when: the same in all styles.
+/// Clients, requests and times: the same in all styles.
 struct Scene {
     random: Random,
     seed: u64,
-    /// Of clients that come and go.
+    /// The number of clients that come and go.
     clients: u64,
     /// Milliseconds since the beginning of October 2026.
     time: u64,
-    /// Between two entries, on average.
+    /// Average time between two entries.
     pause: u64,
-    /// Of the entry.
+    /// The entry's client.
     client: Client,
     request: u64,
-    /// Entries until another request.
+    /// Entries before the next request.
     left: u64,
 }
 
-/// The beginning of October 2026.
+/// The start of October 2026.
 pub(crate) const OCTOBER: u64 = 1_790_812_800_000;
 const DAY: u64 = 86_400_000;
 
@@ -357,11 +357,11 @@ impl Scene {
         }
     }
 
-    /// The next entry's time, client and request.
+    /// Draws the next entry's time, client and request.
     fn advance(&mut self) {
         self.time = (self.time + self.random.below(self.pause)) % (31 * DAY);
         if self.left == 0 {
-            // Few come often, many seldom.
+            // A few clients come often, many seldom.
             let newest = self.random.below(self.clients) + 1;
             let client = self.random.below(newest);
             self.client = Client::new(self.seed ^ client.wrapping_mul(0xD6E8_FEB8_6659_FD93));

@@ -1,5 +1,5 @@
-//! kill -9 in the middle of building, updating and watching. The moments are those at which a run has made so many
-//! reads and writes, spread over what a whole run makes.
+//! kill -9 while building, updating and watching. The moments are counts of a run's reads and writes, spread over a
+//! whole run.
 
 use super::corpus::{Random, Tree};
 use super::peer::{Running, TREE, assert_same, tamis};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MOMENTS: u64 = 10;
 const FILES: u64 = 60;
 
-/// Calls of the system that read or wrote, so far; `None` once the process has ended.
+/// The number of read and write system calls so far; `None` once the process has ended.
 fn calls(child: &Child) -> Option<u64> {
     let io = fs::read_to_string(format!("/proc/{}/io", child.id())).ok()?;
     let field = |name: &str| {
@@ -23,7 +23,7 @@ fn calls(child: &Child) -> Option<u64> {
     Some(field("syscr")? + field("syscw")?)
 }
 
-/// Runs `tamis` until it has made so many calls or ends by itself; gives the calls that were seen.
+/// Runs `tamis` until it has made this many calls or ends; returns the number of calls seen.
 fn run_until(dir: &Sandbox, line: &str, limit: u64) -> u64 {
     let mut command = dir.command(line);
     command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -48,7 +48,7 @@ fn sandbox(seed: u64) -> Sandbox {
     dir
 }
 
-/// What the index says, if there is one, is true; it is completed by another run, and then says the same.
+/// If there is an index, its answers are true; another run completes it, and its answers stay the same.
 fn is_true_and_goes_on(dir: &Sandbox, update: &str, moment: u64) {
     for time in ["killed", "completed"] {
         let info = tamis(dir, ["info", "ix"]);
@@ -68,7 +68,7 @@ fn is_true_and_goes_on(dir: &Sandbox, update: &str, moment: u64) {
     assert_eq!(verified.code, 0, "{moment}: {}", verified.err);
 }
 
-/// Appends to some files, rotates one and deletes one; a word says which change it was.
+/// Appends to some files, rotates one and deletes one; a word identifies the change.
 fn change(dir: &Sandbox, number: u64) {
     let mut random = Random(number);
     let mut plain: Vec<_> = walk(&dir.path(TREE));
@@ -154,7 +154,7 @@ fn watching() {
         let mut command = dir.command("index -q ix --watch");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut watch = Running(start(&mut command));
-        // Changes come until it has made as many calls as it takes, wherever it is then.
+        // Changes continue until it has made enough calls, whatever it is doing then.
         let limit = whole / 2 + whole * moment / MOMENTS;
         let deadline = Instant::now() + Duration::from_secs(120);
         let mut number = 0;
@@ -169,7 +169,7 @@ fn watching() {
                 .open(dir.path(TREE).join("more.log"))
                 .unwrap();
             writeln!(file, "2026-10-30T00:00:00Z ERROR more{number}").unwrap();
-            // A pace for the disk's sake.
+            // Slows down to spare the disk.
             std::thread::sleep(Duration::from_millis(2));
         }
         drop(watch);

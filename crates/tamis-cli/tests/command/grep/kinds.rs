@@ -1,4 +1,4 @@
-//! Files that are not text, or can't be read: the answer is about what was found, unless one asks for more.
+//! Files that aren't text, or can't be read: the exit code depends on what was found, unless --strict is given.
 
 use super::peer::{TREE, assert_same, tamis};
 use super::queries::Syntax;
@@ -67,7 +67,7 @@ fn the_exit_code_is_about_what_was_found() {
             );
         }
     }
-    // Without them nothing is left to complain about.
+    // Without them there is nothing left to report.
     let made = tamis(
         &dir,
         [
@@ -106,7 +106,7 @@ fn utf_16_is_text() {
     assert_same(&dir, "ix", "-c", Syntax::Words, "nowhere");
 }
 
-/// One mark at the beginning of a file is not text. Any other is.
+/// One byte order mark at the start of a file isn't text. Any other is.
 #[test]
 fn only_the_first_mark_is_left_out() {
     let dir = Sandbox::new();
@@ -127,7 +127,7 @@ fn only_the_first_mark_is_left_out() {
     assert_same(&dir, "ix", "-n", Syntax::Regex, "^needle");
 }
 
-/// Files of somebody else.
+/// Files that the user may not read.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_may_not_be_read_is_reported_once() {
@@ -143,7 +143,7 @@ fn what_may_not_be_read_is_reported_once() {
     };
     mode(".", 0o755);
     mode("tree/closed", 0o000);
-    // Root may read everything, so it becomes somebody else.
+    // Root may read everything, so it switches to another user.
     let root = fs::metadata(dir.path(".")).unwrap().uid() == 0;
     if root {
         chown(dir.path("out"), Some(65534), Some(65534)).unwrap();
@@ -216,10 +216,10 @@ fn globs_and_ignore_files_choose_what_is_indexed() {
     );
     assert_eq!(files("--gitignore"), ["app.log", "cache/x.log"]);
     assert_eq!(files("-g !cache -g !.*"), ["app.log", "ignored.log"]);
-    // Whoever names a file wants it.
+    // A file that a glob names is searched.
     assert_eq!(files("-g app.*"), ["app.log", "app.tmp"]);
     assert_eq!(files("-g app.* -g !*.tmp"), ["app.log"]);
-    // New files are chosen in the same way.
+    // New files are chosen by the same rules.
     dir.write("tree/app.2", "needle\n");
     dir.write("tree/other.2", "needle\n");
     dir.write("tree/app.2.tmp", "needle\n");

@@ -1,4 +1,4 @@
-//! The sixty questions on a small tree; the benchmarks ask them on a large one.
+//! The sixty queries on a small tree; benchmarks run them on a large one.
 
 use super::peer::{TREE, plant, same};
 use super::queries::sixty;
@@ -29,7 +29,7 @@ fn trigrams_find_what_rg_finds() {
     the_sixty(150, 6_000_000, &["--key", "trigram"]);
 }
 
-/// Files of several segments, of which some are packed.
+/// Files with several segments, some of them compressed.
 #[test]
 fn long_files_find_what_rg_finds() {
     the_sixty(80, 120_000_000, &[]);

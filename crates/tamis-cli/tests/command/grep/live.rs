@@ -1,5 +1,5 @@
-//! Files that are appended to, rotated, packed and deleted while questions are asked: a line that was there before a
-//! question and is there after it is found.
+//! Files that are appended to, rotated, compressed and deleted during queries: a line that existed before and after a
+//! query is found.
 
 use super::corpus::Random;
 use super::peer::{Running, TREE, tamis};
@@ -15,14 +15,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Which lines are there: a line is added once it is written, and taken out before anybody begins to delete it.
+/// The existing lines: a line is added once it is written, and removed before its deletion begins.
 #[derive(Default)]
 struct Truth(Mutex<Lines>);
 
 #[derive(Default)]
 struct Lines {
     there: HashSet<String>,
-    /// Ever written, or about to be.
+    /// All lines written, or about to be.
     begun: HashSet<String>,
 }
 
@@ -40,7 +40,7 @@ struct Log {
     truth: Arc<Truth>,
     written: u64,
     open: File,
-    /// Of each generation, the newest first, the lines and whether it is packed.
+    /// The lines of each generation, newest first, and whether it is compressed.
     generations: Vec<(Vec<String>, bool)>,
     rotations: Arc<AtomicU64>,
 }
@@ -86,7 +86,7 @@ impl Log {
                 self.number
             );
             self.truth.0.lock().unwrap().begun.insert(id.clone());
-            // Sometimes in two writes, as a buffer that is full does it.
+            // Sometimes in two writes, as when a buffer is full.
             let cut = match self.random.below(8) {
                 0 => self.random.below(line.len() as u64) as usize,
                 _ => line.len(),
@@ -98,7 +98,7 @@ impl Log {
         }
     }
 
-    /// What logrotate does: each generation takes the name of the next older one, and `app.log` begins anew.
+    /// Like logrotate: each generation takes the name of the next older one, and `app.log` starts anew.
     fn rotate(&mut self) {
         if self.generations.len() == GENERATIONS {
             self.delete_oldest();
@@ -120,7 +120,7 @@ impl Log {
         self.rotations.fetch_add(1, SeqCst);
     }
 
-    /// Logrotate's `copytruncate`, for programs that keep their log open.
+    /// logrotate's `copytruncate`, for programs that keep their log open.
     fn rotate_by_copy(&mut self) {
         if self.generations.len() == GENERATIONS {
             self.delete_oldest();
@@ -143,7 +143,7 @@ impl Log {
         self.rotations.fetch_add(1, SeqCst);
     }
 
-    /// What gzip does: writes another file, and deletes this one when that is complete.
+    /// Like gzip: writes another file, and deletes this one once the other is complete.
     fn pack(&mut self) {
         let plain = (1..self.generations.len())
             .rev()
@@ -176,7 +176,7 @@ impl Log {
         fs::remove_file(path).unwrap();
     }
 
-    /// Anything of the above.
+    /// Does any of the above.
     fn act(&mut self) {
         let few = self.random.below(60);
         self.write_lines(few);
@@ -198,7 +198,7 @@ fn append(path: &std::path::Path) -> File {
         .unwrap()
 }
 
-/// Threads that act whenever they are told to, while others look.
+/// Threads that change files when told to, while others search.
 struct Writers {
     tell: Vec<Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
@@ -212,7 +212,7 @@ impl Writers {
         let (mut tell, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let mut log = Log::new(dir, number, &truth, &rotations);
-            // There are generations from the beginning on.
+            // There are generations from the start.
             for _ in 0..4 {
                 log.write_lines(200);
                 log.rotate();
@@ -234,7 +234,7 @@ impl Writers {
         }
     }
 
-    /// Each of them acts so often, beginning now.
+    /// Makes each of them act this many times, starting now.
     fn act(&self, times: u64) {
         for writer in &self.tell {
             writer.send(times).unwrap();
@@ -253,7 +253,7 @@ impl Writers {
     }
 }
 
-/// The ids in what was printed. A line whose end is not written yet has none.
+/// The ids in the output. A line whose end isn't written yet has none.
 fn ids(printed: &[u8]) -> HashSet<String> {
     let text = String::from_utf8_lossy(printed);
     let id = |line: &str| {
@@ -267,10 +267,10 @@ fn ids(printed: &[u8]) -> HashSet<String> {
     text.lines().filter_map(id).collect()
 }
 
-/// Asks for all lines, or for one of them; panics if one is missing.
+/// Searches for all lines, or for one of them; panics if one is missing.
 fn ask(dir: &Sandbox, writers: &Writers, round: u64) {
     let before = writers.truth.there();
-    // The question's process starts while the writers are at it.
+    // The query's process starts while the writers are active.
     writers.act(1 + round % 3);
     let one = before.iter().nth(round as usize % before.len().max(1));
     let (args, wanted): (Vec<&str>, HashSet<String>) = match (round % 4, one) {
@@ -331,7 +331,7 @@ fn no_line_is_missed_with_an_index_that_is_updated() {
     for round in 0..ROUNDS {
         if round % 2 == 0 {
             writers.act(1);
-            // A file that vanishes or is half packed may be reported, which is no reason to stop.
+            // A file that vanishes or is half compressed may be reported, but must not stop the run.
             let ran = tamis(&dir, ["index", "-q", "ix"]);
             assert!(ran.code >= 0, "{}", ran.err);
         }
@@ -343,7 +343,7 @@ fn no_line_is_missed_with_an_index_that_is_updated() {
     assert_eq!(quiet.code, 0, "{}", quiet.err);
 }
 
-/// The index is updated by `--watch` at moments of its own.
+/// `--watch` updates the index at its own times.
 #[test]
 fn no_line_is_missed_while_the_index_is_watched() {
     let dir = Sandbox::new();
@@ -364,7 +364,7 @@ fn no_line_is_missed_while_the_index_is_watched() {
     assert!(writers.rotations() > 200, "{}", writers.rotations());
     writers.act(2);
     writers.end();
-    // Once the writers rest, the index is complete by itself.
+    // Once the writers stop, the index becomes complete without another command.
     wait_until("the index knows all", || {
         let info = tamis(&dir, ["info", "--json", "ix"]);
         let info: serde_json::Value = serde_json::from_slice(&info.out).unwrap_or_default();
@@ -372,7 +372,7 @@ fn no_line_is_missed_while_the_index_is_watched() {
     });
 }
 
-/// What a child says, as far as it has said it.
+/// A child's output so far.
 fn read_in_the_background(mut from: impl Read + Send + 'static) -> Arc<Mutex<String>> {
     let said = Arc::<Mutex<String>>::default();
     let into = said.clone();
@@ -393,7 +393,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The same without a pause between changes: what is found was written, and questions end.
+/// The same without a pause between changes: matches were really written, and queries end.
 #[test]
 fn questions_end_while_files_change_without_a_pause() {
     let dir = Sandbox::new();

@@ -1,6 +1,6 @@
-//! `tamis grep` beside rg: the same lines, from the same files, whatever happens to them meanwhile.
+//! Compares `tamis grep` with rg: the same lines, from the same files, whatever happens to them meanwhile.
 
-#[allow(dead_code)] // the benchmarks do more with it
+#[allow(dead_code)] // benchmarks use more of it
 mod corpus;
 #[cfg(target_os = "linux")]
 mod killed;

@@ -1,4 +1,4 @@
-//! The same question, put to `tamis grep` and to rg.
+//! Runs the same query with `tamis grep` and with rg.
 
 use super::corpus::Tree;
 use super::queries::{Query, Syntax};
@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// What the tree is called in its sandbox.
+/// The tree's name in its sandbox.
 pub(crate) const TREE: &str = "tree";
 
 /// Runs a command to its end.
@@ -16,7 +16,7 @@ pub(crate) fn finish(command: &mut Command) -> Ran {
     Ran::from(start(command).wait_with_output().unwrap())
 }
 
-/// A child that ends with the test, also if that fails.
+/// A child that is killed when the test ends, even if it fails.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
@@ -26,7 +26,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs `tamis` with arguments that may have spaces in them.
+/// Runs `tamis` with arguments that may contain spaces.
 pub(crate) fn tamis<S: AsRef<OsStr>>(dir: &Sandbox, args: impl IntoIterator<Item = S>) -> Ran {
     finish(dir.command("").args(args))
 }
@@ -54,7 +54,7 @@ pub(crate) fn plant(files: u64, bytes: u64, seed: u64) -> (Sandbox, Tree) {
     (dir, tree)
 }
 
-/// Whether both print the same, byte for byte, and end alike; what they said, if not.
+/// Whether both print the same, byte for byte, with the same exit; if not, their output.
 pub(crate) fn same(dir: &Sandbox, index: &str, query: &Query) -> Result<(), String> {
     let list = format!("patterns-{index}.txt");
     if query.from_file {
@@ -81,7 +81,7 @@ pub(crate) fn same(dir: &Sandbox, index: &str, query: &Query) -> Result<(), Stri
     ))
 }
 
-/// Asserts that a text is found in the same lines by both.
+/// Asserts that both find a text in the same lines.
 pub(crate) fn assert_same(
     dir: &Sandbox,
     index: &str,

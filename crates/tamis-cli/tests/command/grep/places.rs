@@ -1,4 +1,4 @@
-//! Files and indexes that are elsewhere than they were: renamed, touched, linked, copied, moved.
+//! Files and indexes in other places than before: renamed, touched, linked, copied, moved.
 
 use super::corpus::Tree;
 use super::peer::{TREE, assert_same, finish, plant, rg, tamis};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A file that is larger than what a run reads to find out that nothing is new.
+/// Larger than what a run reads to find out that nothing is new.
 const LARGE: &str = "tree/large.log";
 const LARGE_BYTES: u64 = 12 << 20;
 
@@ -28,14 +28,14 @@ fn with_a_large_file() -> (Sandbox, Tree) {
     (dir, tree)
 }
 
-/// Runs `tamis index`, and gives the bytes that it read.
+/// Runs `tamis index`; returns the bytes that it read.
 #[cfg(target_os = "linux")]
 fn bytes_read(dir: &Sandbox, line: &str) -> u64 {
     use std::process::Stdio;
     let mut command = dir.command(line);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
     let child = crate::common::start(&mut command);
-    // It has ended, but is not forgotten yet.
+    // It has ended, but isn't reaped yet.
     // SAFETY: `info` is a place for the answer, and the child is ours.
     let waited = unsafe {
         let mut info = std::mem::zeroed();
@@ -54,7 +54,7 @@ fn bytes_read(dir: &Sandbox, line: &str) -> u64 {
     read.unwrap().parse().unwrap()
 }
 
-/// What was printed, with paths from here on: elsewhere than where an index was made, it prints whole ones.
+/// The output with paths relative to here: away from the folder where an index was made, it prints absolute ones.
 fn relative(dir: &Sandbox, folder: &str, ran: &Ran) -> (i32, String) {
     let start = format!(
         "{}/",
@@ -102,7 +102,7 @@ fn what_only_has_another_name_is_not_read_again() {
         assert!(read < LARGE_BYTES / 2, "{what}: {read} bytes read");
         ask(&dir);
     }
-    // Whoever touches a file may have written to it.
+    // Touching a file may mean writing to it.
     let file = fs::File::options()
         .append(true)
         .open(dir.path("tree/linked"))
@@ -112,13 +112,13 @@ fn what_only_has_another_name_is_not_read_again() {
     ask(&dir);
     dir.ok("index -q ix");
     ask(&dir);
-    // The other one of two names is gone.
+    // One of the file's two names is removed.
     fs::remove_file(dir.path("tree/old/large.log.2")).unwrap();
     ask(&dir);
     let read = bytes_read(&dir, "index -q ix");
     assert!(read < LARGE_BYTES / 2, "{read} bytes read");
     ask(&dir);
-    // What is appended is read, and not the rest.
+    // Only the appended text is read.
     let mut file = fs::File::options()
         .append(true)
         .open(dir.path("tree/linked"))
@@ -133,7 +133,7 @@ fn what_only_has_another_name_is_not_read_again() {
     ask(&dir);
 }
 
-/// Equal sizes and names, other contents.
+/// Equal sizes and names, but other contents.
 #[test]
 fn what_takes_anothers_place_is_not_taken_for_it() {
     let (dir, _) = with_a_large_file();
@@ -158,7 +158,7 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
     asked();
     dir.ok("index -q ix");
     asked();
-    // Written over in the middle, to the same size.
+    // Overwritten in the middle, with the same size.
     let mut text = fs::read(dir.path(LARGE)).unwrap();
     let middle = text.len() / 2;
     text[middle..middle + 9].copy_from_slice(b" changed ");
@@ -166,7 +166,7 @@ fn what_takes_anothers_place_is_not_taken_for_it() {
     asked();
     dir.ok("index -q ix");
     asked();
-    // Cut, and then written to more than it had.
+    // Truncated, then extended beyond its old size.
     dir.write("tree/one", "a");
     asked();
     dir.write(
@@ -199,7 +199,7 @@ fn an_index_moves_with_its_files() {
         "{}",
         moved.err
     );
-    // What is in the old place is none of its business.
+    // It ignores the old place.
     fs::create_dir(dir.path(TREE)).unwrap();
     dir.write("tree/large.log", "large0000100 of somebody else\n");
     let moved = finish(
@@ -224,7 +224,7 @@ fn an_index_moves_with_its_files() {
         "{}",
         moved.err
     );
-    // From elsewhere, paths are whole.
+    // Away from there, paths are absolute.
     let elsewhere = tamis(&dir, ["grep", "-n", "large0000100", "attic/ix"]);
     assert_eq!(
         relative(&dir, "attic", &elsewhere),
@@ -249,7 +249,7 @@ fn a_tree_has_another_root() {
         "{}",
         found.err
     );
-    // For good.
+    // Records the move permanently.
     let updated = tamis(&dir, ["index", "-q", "ix", "--moved", "tree=moved"]);
     assert_eq!(updated.code, 0, "{}", updated.err);
     let found = tamis(&dir, ["grep", "-n", "large0000100", "ix"]);
@@ -286,7 +286,7 @@ fn several_indexes_are_asked_at_once() {
         let expected = rg(&dir, ["-zauu", options, "-w", word, "a", "b", "c"]);
         assert_eq!(sorted(found), sorted(expected), "{options} {word}");
     }
-    // A pattern that is the name of no index is a pattern.
+    // A pattern that isn't an index's name is a pattern.
     let found = tamis(
         &dir,
         ["grep", "-c", "-e", "WARN", "-e", "c", "a.ix", "b.ix"],

@@ -1,13 +1,13 @@
-//! Sixty questions that people ask of their logs, for `tamis grep` and for rg.
+//! Sixty typical queries for logs, for `tamis grep` and for rg.
 
 use super::corpus::{Packing, Random, Style, Tree};
 use std::fmt;
 use std::path::Path;
 
-/// What a pattern is.
+/// The syntax of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Syntax {
-    /// Text with no word cut at either end: what `tamis grep` takes without an option.
+    /// Text with no word cut at either end, the default of `tamis grep`.
     Words,
     Literal,
     Regex,
@@ -15,15 +15,15 @@ pub(crate) enum Syntax {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
-    /// What it is an example of.
+    /// The task that it is an example of.
     pub(crate) task: &'static str,
-    /// The time it may take, as a share of rg's.
+    /// The time limit, as a share of rg's time.
     pub(crate) bar: f64,
-    /// Of `tamis grep` and of rg alike.
+    /// For both `tamis grep` and rg.
     pub(crate) options: Vec<String>,
     pub(crate) syntax: Syntax,
     pub(crate) patterns: Vec<String>,
-    /// The patterns are read from a file.
+    /// Whether the patterns are read from a file.
     pub(crate) from_file: bool,
 }
 
@@ -39,7 +39,7 @@ impl Query {
         }
     }
 
-    /// The arguments of `tamis`; `list` is where the patterns are, if they are in a file.
+    /// The arguments for `tamis`; `list` is the file of patterns, if used.
     pub(crate) fn for_tamis(&self, indexes: &[&str], list: &Path) -> Vec<String> {
         let mut args = vec!["grep".to_string()];
         args.extend(match self.syntax {
@@ -58,7 +58,8 @@ impl Query {
         args
     }
 
-    /// The arguments of rg. It reads what `tamis grep` reads: packed and hidden files, and what is behind a NUL.
+    /// The arguments for rg, such that it reads the same as `tamis grep`: compressed and hidden files, and text after a
+    /// NUL.
     pub(crate) fn for_rg(&self, tree: &str, list: &Path) -> Vec<String> {
         let mut args: Vec<String> = ["--no-config", "-z", "-a", "--hidden", "--no-ignore"]
             .map(String::from)
@@ -108,7 +109,7 @@ fn is_uuid(word: &str) -> bool {
 
 fn is_address(word: &str) -> bool {
     let parts: Vec<Option<u8>> = word.split('.').map(|part| part.parse().ok()).collect();
-    // A browser's version ends in zeros.
+    // A browser's version ends in zero.
     parts.len() == 4 && parts.iter().all(Option::is_some) && parts[3] != Some(0)
 }
 
@@ -116,8 +117,8 @@ fn is_mail(word: &str) -> bool {
     word.contains('@')
 }
 
-/// The list. Bars are those of issue 29: what an index narrows to a file or two takes a fiftieth of rg's time, what
-/// it narrows less is no slower, and nothing is slower by more than what a clock tells.
+/// The list. Time limits are from issue 29: queries that an index narrows to a file or two take a fiftieth of rg's
+/// time; less narrow ones aren't slower than rg, within the precision of the clock.
 pub(crate) fn sixty(tree: &Tree) -> Vec<Query> {
     use Packing::{Gzip, Plain, Zstd};
     use Style::{Abroad, Apache, App, Csv, Epoch, Java, Json, Logfmt, Nginx, Syslog};

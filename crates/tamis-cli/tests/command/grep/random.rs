@@ -1,4 +1,4 @@
-//! Questions by chance: words and pieces of the tree's own lines, regular expressions made of them, and options.
+//! Random queries: words and pieces of the tree's own lines, regular expressions made from them, and options.
 
 use super::corpus::Random;
 use super::peer::{TREE, plant, rg, same};
@@ -6,7 +6,7 @@ use super::queries::{Query, Syntax};
 use crate::common::{Sandbox, cases};
 use std::io::Write;
 
-/// Files that are unlike logs, and what is in them.
+/// Files unlike logs, and their content.
 fn odd_files() -> Vec<(&'static str, Vec<u8>)> {
     let utf16 = |text: &str| -> Vec<u8> {
         let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
@@ -30,7 +30,7 @@ fn odd_files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Adds files that are unlike logs; gives the lines of all files.
+/// Adds files unlike logs; returns the lines of all files.
 fn odd_tree(seed: u64) -> (Sandbox, Vec<String>) {
     let (dir, tree) = plant(24, 300_000, seed);
     let mut texts: Vec<Vec<u8>> = tree.files.iter().map(|file| file.text()).collect();
@@ -55,7 +55,7 @@ fn odd_tree(seed: u64) -> (Sandbox, Vec<String>) {
 
 struct Questions<'a> {
     random: Random,
-    /// Whether it is asked where in a line matches are, too.
+    /// Whether to also compare where in a line the matches are.
     spans: bool,
     lines: &'a [String],
 }
@@ -65,7 +65,7 @@ impl Questions<'_> {
         self.random.below(one_in) == 0
     }
 
-    /// A piece of a line, and whether it reaches to the line's beginning and end.
+    /// A piece of a line, and whether it includes the line's start and end.
     fn piece(&mut self, longest: u64) -> (String, bool, bool) {
         let line: Vec<char> = self.random.pick(self.lines).chars().collect();
         let start = self.random.below(line.len() as u64 + 1) as usize;
@@ -80,7 +80,7 @@ impl Questions<'_> {
         )
     }
 
-    /// Some words of a line with what is between them, often one of them.
+    /// Consecutive words of a line, often only one.
     fn words(&mut self) -> String {
         let line = self.random.pick(self.lines);
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -152,7 +152,7 @@ impl Questions<'_> {
         self.words().chars().map(escape).collect()
     }
 
-    /// What is not there, but nearly.
+    /// Text that doesn't occur, but nearly.
     fn changed(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         let letters = ['q', '7', 'Z', '-', 'é'];
@@ -187,7 +187,7 @@ impl Questions<'_> {
         });
         let mut patterns: Vec<String> = patterns.collect();
         if count > 1 {
-            // Before rg 14, the flag of a pattern is that of all behind it, too.
+            // Before rg 14, a pattern's flag also applied to all later patterns.
             for pattern in &mut patterns {
                 if let Some(rest) = pattern.strip_prefix("(?i)").map(str::to_owned) {
                     *pattern = rest;
@@ -259,7 +259,7 @@ fn escape(c: char) -> String {
     }
 }
 
-/// Up to version 13, rg misses a whole word that follows another one at once: lines are the same, matches are not.
+/// Up to version 13, rg misses a whole word directly after another match: lines are the same, matches aren't.
 fn rg_tells_matches() -> bool {
     let version = rg(&Sandbox::new(), ["--version"]);
     let digits = version.text().trim_start_matches("ripgrep ");

@@ -106,7 +106,7 @@ fn what_to_look_for_may_begin_with_a_dash() {
             found.err
         );
     }
-    // All other arguments are indexes.
+    // All further arguments are indexes.
     let found = tamis(&dir, ["grep", "-e", "other", "needle", "ix2"]);
     assert_eq!(found.code, 2);
     assert!(found.err.contains("needle: no such index"), "{}", found.err);
@@ -141,7 +141,7 @@ fn orders_can_be_reversed() {
     }
 }
 
-/// As rg since 15.
+/// Like rg since 15.
 #[test]
 fn a_quiet_question_has_the_same_answer() {
     let dir = small_tree();
@@ -178,7 +178,7 @@ fn the_arguments_of_rg_are_explained() {
     }
 }
 
-/// rg -z unpacks them with other programs, and so says nothing.
+/// rg -z unpacks these with external programs, and so reports nothing.
 #[test]
 fn what_is_packed_in_other_ways_is_reported() {
     let dir = small_tree();
@@ -205,7 +205,7 @@ fn what_is_packed_in_other_ways_is_reported() {
     assert_eq!(dir.run("grep --strict -l other ix").code, 2);
 }
 
-/// As rg's messages have them.
+/// In the format of rg's messages.
 #[cfg(target_os = "linux")]
 #[test]
 fn names_that_are_not_utf_8_are_kept_in_json() {

@@ -1,4 +1,4 @@
-//! Where one segment of a file ends and the next begins: numbers, offsets and context go on.
+//! Borders between a file's segments: line numbers, offsets and context continue across them.
 
 use super::peer::{TREE, assert_same};
 use super::queries::Syntax;
@@ -6,7 +6,7 @@ use crate::common::Sandbox;
 use std::fs;
 use std::io::Write;
 
-/// The text of a segment, about.
+/// The approximate text size of a segment.
 const SEGMENT: usize = 16 << 20;
 const LINE: usize = 128;
 
@@ -19,7 +19,7 @@ fn text(lines: std::ops::Range<usize>) -> String {
     lines.map(line).collect()
 }
 
-/// Each of these lines, with its neighbours.
+/// Searches for each of these lines, with its neighbours.
 fn ask(dir: &Sandbox, lines: &[usize]) {
     for &number in lines {
         let word = format!("line{number:07}");
@@ -54,7 +54,7 @@ fn lines_are_counted_and_shown_across_them() {
         packed.finish().unwrap()
     };
     dir.write("tree/one.log.gz", gzip(long.as_bytes()));
-    // Members end where lines don't.
+    // Members don't end at line ends.
     let members = long.as_bytes().chunks(3_000_001).flat_map(gzip);
     dir.write("tree/members.log.gz", members.collect::<Vec<u8>>());
     let frames = long.as_bytes().chunks(3_000_001);
@@ -76,7 +76,7 @@ fn lines_are_counted_and_shown_across_them() {
         fs::remove_file(dir.path(TREE).join(packed)).unwrap();
     }
 
-    // What is appended has few lines before it in its segment.
+    // Appended text has few lines before it in its segment.
     let mut file = fs::File::options()
         .append(true)
         .open(dir.path("tree/plain.log"))
@@ -92,7 +92,7 @@ fn lines_are_counted_and_shown_across_them() {
             ask(&dir, &[all - 1, end - more, end - 1]);
         }
     }
-    // Half a line, and the other half later.
+    // First half a line, later the other half.
     let half = line(end);
     append(&half[..40]);
     ask(&dir, &[end - 1, end]);
@@ -105,7 +105,7 @@ fn lines_are_counted_and_shown_across_them() {
     ask(&dir, &[end - 1, end]);
 }
 
-/// A word that is cut by the end of what was written when it was indexed.
+/// A word cut off at the end of the file when it was indexed.
 #[test]
 fn a_half_word_is_completed_later() {
     let dir = Sandbox::new();

@@ -1,4 +1,4 @@
-//! `--since` and `--until`: lines by their own times, whichever way they are written.
+//! `--since` and `--until`: lines by their times, in any format.
 
 use super::corpus::{OCTOBER, Random};
 use super::peer::{TREE, tamis};
@@ -7,7 +7,7 @@ use std::fs;
 
 const HOUR: u64 = 3_600_000;
 
-/// A time in October 2026, given in milliseconds since its beginning.
+/// A time in October 2026, in milliseconds since its start.
 struct Time(u64);
 
 impl Time {
@@ -27,7 +27,7 @@ impl Time {
         format!("2026-10-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
     }
 
-    /// As a log of this style has it.
+    /// In the format of this style of log.
     fn written(&self, style: &str, message: &str) -> String {
         let (day, hour, minute, second, ms) = self.fields();
         match style {
@@ -69,7 +69,7 @@ fn lines_of_a_period_are_found() {
     let dir = Sandbox::new();
     fs::create_dir(dir.path(TREE)).unwrap();
     let mut random = Random(7);
-    // What was written when; a line without a time belongs to the one before it.
+    // The lines with their times; a line without a time belongs to the one before it.
     let mut lines: Vec<(u64, String)> = Vec::new();
     for style in STYLES {
         for file in 0..4 {
@@ -95,7 +95,7 @@ fn lines_of_a_period_are_found() {
         let mut moments = [random.below(31 * 24 * HOUR), random.below(31 * 24 * HOUR)];
         moments.sort_unstable();
         let [since, until] = moments;
-        // Not a moment at which a line was written: half a second off, in styles without milliseconds.
+        // Avoids moments near a written line: times in styles without milliseconds are inexact.
         let near = |moment: u64| lines.iter().any(|(time, _)| time.abs_diff(moment) < 1000);
         if near(since) || near(until) {
             continue;
@@ -125,7 +125,7 @@ fn lines_of_a_period_are_found() {
     }
 }
 
-/// Syslog has no year: it is the latest in which the time has passed.
+/// Syslog has no year: it is the latest one in which the time is in the past.
 #[test]
 fn times_without_a_year_and_times_in_words() {
     let dir = Sandbox::new();

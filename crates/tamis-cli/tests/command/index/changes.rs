@@ -10,7 +10,7 @@ fn map(path: &Path) -> MmapMut {
         .write(true)
         .open(path)
         .unwrap();
-    // SAFETY: the file is this test's own, and not cut while it is mapped.
+    // SAFETY: the file belongs to this test, and isn't truncated while mapped.
     unsafe { MmapMut::map_mut(&file).unwrap() }
 }
 
@@ -29,16 +29,16 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// A page that is not yet on the disk can be written again and again, and no time of the file tells.
+/// A page that isn't on disk yet can be written repeatedly without changing the file's times.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_log_written_through_a_mapping_is_a_candidate() {
-    // The system writes pages to the disk when it likes, and then tells of the next change.
+    // The system flushes pages at any time, and the next change then shows.
     let mut tries = (0..20).map(|_| a_log_is_written_unseen());
     assert!(tries.any(|unseen| unseen), "never this test's case");
 }
 
-/// Whether no time of the file told, as it should be here.
+/// Whether the file's times stayed the same, as needed for this test.
 #[cfg(target_os = "linux")]
 fn a_log_is_written_unseen() -> bool {
     let dir = Sandbox::new();
@@ -62,20 +62,20 @@ fn a_log_is_written_unseen() -> bool {
         ran.err
     );
     assert_eq!(dir.ok("grep -n needle ix").text(), "log:2:needle\n");
-    // As long as it is mapped, a new run does not help, ...
+    // While it is mapped, a new run doesn't help, ...
     dir.ok("index ix");
     log[13..20].copy_from_slice(b"thread\n");
     if times(&dir.path("log")) != before {
         return false;
     }
     assert_eq!(which(&dir, "thread ix"), ["log"]);
-    // ... and then it does.
+    // ... but afterwards it does.
     drop(log);
     let made = dir.ok("index ix");
     assert!(!made.err.contains("being written"), "{}", made.err);
     assert_eq!(which(&dir, "thread ix"), ["log"]);
     assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
-    // What begins later is seen at once.
+    // A later mapping is noticed at once.
     let mut log = map(&dir.path("log"));
     pause();
     log[20..25].copy_from_slice(b"pins\n");
@@ -83,7 +83,7 @@ fn a_log_is_written_unseen() -> bool {
     true
 }
 
-/// Where files live in memory, a mapping changes them without a trace.
+/// On in-memory file systems, a mapping changes files without a trace.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_mapping_in_memory_is_a_candidate_while_it_lasts() {
@@ -111,7 +111,7 @@ fn a_mapping_in_memory_is_a_candidate_while_it_lasts() {
     assert_eq!(dir.run("grep --candidates thread ix").code, 1);
 }
 
-/// A file that somebody has open to write to may be half written.
+/// A file that is open for writing may be half written.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_open_for_writing_is_a_candidate() {
@@ -131,7 +131,7 @@ fn a_file_open_for_writing_is_a_candidate() {
     let json = dir.ok("grep --candidates --json needle ix");
     assert!(json.text().contains("\"stale\""), "{}", json.text());
     drop(writer);
-    // A reader does not matter.
+    // Readers don't matter.
     let _reader = fs::File::open(dir.path("log")).unwrap();
     dir.ok("index ix");
     assert_eq!(dir.run("grep --candidates needle ix").code, 1);
@@ -167,7 +167,7 @@ fn a_file_that_grows_while_it_is_read_is_a_candidate() {
     assert_eq!(dir.run("grep --candidates nowhere ix").code, 1);
 }
 
-/// Filters that lost some bytes: nothing is missed, all is told, and the next run mends it.
+/// Filters that lost some bytes: nothing is missed, the damage is reported, and the next run repairs it.
 #[test]
 fn a_damaged_index_misses_nothing() {
     let dir = Sandbox::new();
@@ -182,7 +182,7 @@ fn a_damaged_index_misses_nothing() {
     let keys: String = (0..4)
         .flat_map(|file| (0..3000).map(move |i| word(file, i) + "\n"))
         .collect();
-    // The filters come first: the second one has a hole.
+    // The filters come first; the second one gets a hole.
     let info: serde_json::Value = serde_json::from_str(dir.ok("info --json ix").text()).unwrap();
     let second = 128 + info["filter_bytes"].as_u64().unwrap() as usize * 3 / 8;
     let mut bytes = sound.clone();
@@ -202,7 +202,7 @@ fn a_damaged_index_misses_nothing() {
         "{}",
         found.err
     );
-    // Pages that are sound still tell.
+    // Undamaged pages still answer.
     assert!(answers.len() < 12_000 + 3 * 9_000, "{}", answers.len());
     assert!(dir.ok("info ix").text().contains("damaged"));
     assert_eq!(dir.run("verify ix").code, 2);
@@ -219,7 +219,7 @@ fn a_damaged_index_misses_nothing() {
     assert_eq!(dir.run("verify ix").code, 0);
     assert!(dir.ok("index ix").err.contains("up to date"));
 
-    // Damage of all else is an error, with the way out.
+    // Damage anywhere else is an error, with a hint.
     for at in [20, bytes.len() - 3] {
         let mut bytes = sound.clone();
         bytes[at] ^= 1;
@@ -232,7 +232,7 @@ fn a_damaged_index_misses_nothing() {
     }
 }
 
-/// A disk that is not mounted: silence would be a false no.
+/// An unmounted disk: silence would be a false no.
 #[test]
 fn a_root_that_is_missing_or_empty_is_an_error() {
     let dir = Sandbox::new();
@@ -290,7 +290,7 @@ fn folders_and_links_that_change_places_are_seen() {
     for name in ["d/a", "d/b"] {
         fs::create_dir_all(dir.path(name)).unwrap();
     }
-    // Equal names and sizes, and times as near as can be.
+    // Equal names and sizes, and times as close as possible.
     dir.write("d/a/log", "needle\n");
     dir.write("d/b/log", "thread\n");
     dir.write("one", "pillow\n");
@@ -312,16 +312,16 @@ fn folders_and_links_that_change_places_are_seen() {
     dir.ok("index ix");
     assert_eq!(which(&dir, "needle ix"), ["d/b/log"]);
     assert_eq!(which(&dir, "carpet ix"), ["d/link"]);
-    // A folder of another name is new files, and gone ones.
+    // A renamed folder means new files and deleted ones.
     fs::rename(dir.path("d/b"), dir.path("d/e")).unwrap();
     assert_eq!(which(&dir, "needle ix"), ["d/e/log"]);
-    // And one that becomes a file.
+    // So does a folder that becomes a file.
     fs::remove_dir_all(dir.path("d/a")).unwrap();
     dir.write("d/a", "thread\n");
     assert!(which(&dir, "thread ix").contains(&"d/a".to_owned()));
 }
 
-/// What is written on the way to an index, by this run, another one or one that died.
+/// Temporary files of an index, from this run, a concurrent one or one that died.
 #[test]
 fn temporary_files_are_no_files_of_it() {
     let dir = Sandbox::new();
@@ -334,7 +334,7 @@ fn temporary_files_are_no_files_of_it() {
     assert!(dir.ok("index ix .").err.contains("up to date"));
 }
 
-/// Runs at once give one whole index, and none of them fails.
+/// Concurrent runs give one complete index, and none of them fails.
 #[test]
 fn runs_at_once_do_not_disturb_each_other() {
     let dir = Sandbox::new();
@@ -359,8 +359,8 @@ fn runs_at_once_do_not_disturb_each_other() {
     }
 }
 
-/// For another user than the files': what can't be read is a candidate, what can't be listed an error, and of what was
-/// written just now nobody tells whether somebody is still at it.
+/// For another user than the files' owner: unreadable files are candidates, unreadable folders an error, and for
+/// recently written files it is unknown whether somebody is still writing.
 #[cfg(target_os = "linux")]
 #[test]
 fn what_may_not_be_read_is_told() {
@@ -374,7 +374,7 @@ fn what_may_not_be_read_is_told() {
     let mode = |name: &str, mode: u32| {
         fs::set_permissions(dir.path(name), fs::Permissions::from_mode(mode)).unwrap();
     };
-    // Root may read everything, so it becomes somebody else.
+    // Root may read everything, so it switches to another user.
     let root = fs::metadata(dir.path(".")).unwrap().uid() == 0;
     let run = |line: &str| {
         let mut command = dir.command(line);
@@ -417,7 +417,7 @@ fn what_may_not_be_read_is_told() {
     assert!(ran.text().contains("d/closed/log\n") && ran.text().contains("d/secret\n"));
 }
 
-/// Writes a file with a fixed time, as tarballs of npm have it.
+/// Writes a file with a fixed time, like npm's tarballs.
 fn write_undated(dir: &Sandbox, name: &str, text: &str) {
     dir.write(name, text);
     set_back(
@@ -428,12 +428,12 @@ fn write_undated(dir: &Sandbox, name: &str, text: &str) {
 }
 
 fn set_back(dir: &Sandbox, name: &str, time: SystemTime) {
-    // Nobody has it open for writing, so that it is quiet for others.
+    // Not open for writing, so that other users see it as quiet.
     let file = fs::File::open(dir.path(name)).unwrap();
     file.set_modified(time).unwrap();
 }
 
-/// ext4 gives the inode of a deleted file to the next one that is made.
+/// ext4 reuses the inode of a deleted file for the next one created.
 #[test]
 fn a_file_with_the_inode_of_a_deleted_one_is_another() {
     let line = "{\"a\":\"filler\"}\n";
@@ -462,7 +462,7 @@ fn a_file_with_the_inode_of_a_deleted_one_is_another() {
     }
 }
 
-/// In a tree where all files have one time, a file that was renamed may have been written to as well.
+/// If all files of a tree have one time, a renamed file may also have been changed.
 #[test]
 fn a_time_that_was_set_proves_nothing() {
     type Change = fn(&Sandbox);
@@ -492,7 +492,7 @@ fn a_time_that_was_set_proves_nothing() {
     }
 }
 
-/// A file that is written to where it is has another time of change, whatever else goes by its name.
+/// Writing to a file in place changes its change time, whatever other names it has.
 #[cfg(unix)]
 #[test]
 fn a_file_with_two_names_that_is_written_to_is_seen() {
@@ -532,7 +532,7 @@ fn a_file_with_two_names_that_is_written_to_is_seen() {
     }
 }
 
-/// What is known under a name that is still there got another one.
+/// A file known under a name that still exists got another name.
 #[cfg(unix)]
 #[test]
 fn a_new_link_is_not_a_new_name() {

@@ -1,4 +1,4 @@
-//! Files that are not the text they seem to be, or far more of it: candidates, never a false no.
+//! Files that aren't the text they seem to be, or expand to far more: candidates, never a false no.
 
 use super::*;
 use std::io::Read as _;
@@ -31,7 +31,7 @@ fn what_is_no_text_is_a_candidate() {
         dir.write(&format!("d/{name}"), bytes);
     }
     let not_text = fs::read_dir(dir.path("d")).unwrap().count();
-    // With a mark, it is text.
+    // With a byte order mark, it is text.
     for (name, bytes) in [
         ("d.utf16", &marked),
         ("e.utf16", &big_endian),
@@ -49,7 +49,7 @@ fn what_is_no_text_is_a_candidate() {
     ] {
         let _ = fs::remove_file(dir.path("ix"));
         let made = dir.ok(&format!("index ix -p 1e-6 {keys} d"));
-        // Parquet has no columns of CSV and JSON, as is told.
+        // Parquet has no CSV or JSON columns, which is reported.
         let unknown = match keys {
             "--key word" | "--key line" => not_text,
             _ => not_text - 1,
@@ -59,7 +59,7 @@ fn what_is_no_text_is_a_candidate() {
         assert!(made.err.contains(&says), "{keys}: {}", made.err);
         let text = match keys {
             "--key word" => 3,
-            // One of them is just this line.
+            // One of them is exactly this line.
             "--key line" => 1,
             _ => 0,
         };
@@ -71,7 +71,7 @@ fn what_is_no_text_is_a_candidate() {
             ran.text()
         );
         assert!(ran.err.contains("could not be indexed"), "{}", ran.err);
-        // That is known now, and they are not read again.
+        // This is now recorded, so they aren't read again.
         assert!(dir.ok("index ix").err.contains("up to date"), "{keys}");
         let found = dir.run("grep -l needle ix");
         assert_eq!(lines(found.text()).len(), text, "{keys}: {}", found.text());
@@ -133,7 +133,7 @@ fn a_quote_that_is_never_closed_makes_its_file_a_candidate() {
     assert_eq!(which(&dir, "2 ix"), ["closed", "open"]);
 }
 
-/// Runs `tamis` with no more than a gigabyte of addresses.
+/// Runs `tamis` with at most a gigabyte of address space.
 #[cfg(unix)]
 fn with_little_memory(dir: &Sandbox, line: &str) -> crate::common::Ran {
     let mut command = Command::new("sh");
@@ -145,7 +145,7 @@ fn with_little_memory(dir: &Sandbox, line: &str) -> crate::common::Ran {
     crate::common::Ran::from(command.output().unwrap())
 }
 
-/// Some kilobytes that ask for gigabytes: of memory for one line, of time for many, or of memory by what they declare.
+/// A few kilobytes that demand gigabytes: a long line, many lines, or a large declared size.
 #[cfg(unix)]
 #[test]
 fn bombs_cost_little_and_are_candidates() {
@@ -198,7 +198,7 @@ fn bombs_cost_little_and_are_candidates() {
     ] {
         assert!(ran.err.contains(why), "{why}: {}", ran.err);
     }
-    // Others that read such data say what it is.
+    // Other commands that read such data explain the problem.
     for name in ["window.zst", "dictionary.xz"] {
         let ran = with_little_memory(&dir, &format!("dedup d/{name}"));
         assert_eq!((ran.code, ran.text()), (2, ""), "{name}: {}", ran.err);
@@ -207,7 +207,7 @@ fn bombs_cost_little_and_are_candidates() {
 }
 
 #[cfg(unix)]
-/// A mark at the beginning of a file is not text. DuckDB and pandas keep any other.
+/// A byte order mark at the start of a file isn't text. DuckDB and pandas keep any other.
 #[test]
 fn a_value_may_begin_with_a_mark() {
     let dir = Sandbox::new();
@@ -256,7 +256,7 @@ fn lines_of(ran: &crate::common::Ran) -> Vec<&str> {
     ran.text().lines().collect()
 }
 
-/// Ends of lines, marks, members, and lines over the borders of what is read at once.
+/// Line ends, marks, members, and lines across the borders of read blocks.
 #[test]
 fn however_a_text_is_written_its_lines_are_found() {
     let dir = Sandbox::new();
@@ -268,7 +268,7 @@ fn however_a_text_is_written_its_lines_are_found() {
         [gzip(b"member one\nmemb"), gzip(b"er two\n"), gzip(b"")].concat(),
     );
     dir.write("d/nul", b"zero\0line\nbad \xFF\xFE utf-8\n");
-    // A mebibyte or so is read at once; so some of these stand across a border.
+    // Blocks have about a mebibyte, so some of these lines cross a border.
     let numbered: String = (0..400_000).map(|i| format!("row-{i}\n")).collect();
     dir.write("d/numbered.gz", gzip(numbered.as_bytes()));
     let long = format!("{} end-of-it\nnext\n", "long-word ".repeat(400_000));

@@ -7,7 +7,7 @@ use crate::common::Sandbox;
 #[derive(Clone)]
 pub(crate) struct Record {
     pub(crate) key: String,
-    /// As it is printed, with its delimiter.
+    /// As printed, with its delimiter.
     pub(crate) text: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl Input {
         let count = 1 + random.below(count);
         let spread = random.pick(&[1, 1, 3]);
         let different = 1 + random.below(count * spread);
-        // Short ones and those a thousand times as long, next to each other.
+        // Short records and records a thousand times as long, side by side.
         let longest = random.pick(&[1, 30, 1000]);
         let records = (0..count)
             .map(|_| {
@@ -68,7 +68,7 @@ impl Input {
         self.records.iter()
     }
 
-    /// How many different keys there are, at most.
+    /// The number of distinct keys, at most.
     pub(crate) fn keys(&self) -> usize {
         self.records.len()
     }
@@ -86,7 +86,7 @@ impl Input {
         }
     }
 
-    /// What a filter has to know of the keys.
+    /// The key rule that a filter needs.
     pub(crate) fn rule(&self) -> &'static str {
         match self.shape {
             Shape::Urls => " --url",
@@ -127,7 +127,7 @@ impl Input {
         pack_somehow(random, &text)
     }
 
-    /// All records, on standard input or in files: the words that name them, and what is to be fed.
+    /// Writes all records to standard input or files; returns the arguments, and the standard input.
     pub(crate) fn write(&self, dir: &Sandbox, random: &mut Random) -> (String, Vec<u8>) {
         match random.below(3) {
             0 => (String::new(), self.file(&self.records, random)),
@@ -135,7 +135,7 @@ impl Input {
         }
     }
 
-    /// These records in one or more files. Gives the words that name them.
+    /// Writes these records to one or more files; returns the arguments that name them.
     pub(crate) fn write_files(
         &self,
         dir: &Sandbox,
@@ -175,7 +175,7 @@ impl Shape {
         let padding = "x".repeat(length);
         let more = random.below(1000);
         let text = match self {
-            // One of the lines is empty.
+            // One line is empty.
             Self::Lines if id == 0 => "\n".to_owned(),
             Self::Lines => format!("{id}{padding}\n"),
             Self::MixedEnds => format!("{id}{padding}{}", random.pick(&["\n", "\r\n"])),

@@ -1,4 +1,4 @@
-//! What random command lines are made of.
+//! Building blocks of random command lines.
 
 pub(crate) mod input;
 pub(crate) mod packed;

@@ -1,4 +1,4 @@
-//! Compressed bytes, as different tools leave them.
+//! Compressed bytes as different tools produce them.
 
 use super::Random;
 use std::io::{Read, Write};
@@ -28,13 +28,13 @@ fn encode(end: &str, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// One member, and the extension of its format.
+/// Compresses to one member; returns the extension of its format.
 pub(crate) fn pack(random: &mut Random, bytes: &[u8]) -> (&'static str, Vec<u8>) {
     let end = random.pick(&ENDS);
     (end, encode(end, bytes))
 }
 
-/// As they are, or in one or several members, maybe with zeros behind them.
+/// Uncompressed, or in one or several members, maybe followed by zeros.
 pub(crate) fn pack_somehow(random: &mut Random, bytes: &[u8]) -> Vec<u8> {
     if random.below(2) == 0 {
         return bytes.to_vec();
@@ -53,7 +53,7 @@ pub(crate) fn pack_somehow(random: &mut Random, bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// What is in a file of this name.
+/// The decompressed content of a file of this name.
 pub(crate) fn unpack(name: &str, bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match name.rsplit('.').next() {

@@ -9,7 +9,7 @@ fn new(rate: f64, expansion: u32) -> Tables {
     Tables::new(1, rate, expansion, Hasher::default()).unwrap()
 }
 
-/// Of keys that were never added, how many seem to be there.
+/// The share of keys never added that seem present.
 fn measured(tables: &Tables) -> f64 {
     let wrong = (0..200_000u64).filter(|i| tables.contains(&key(1 << 40 | i)));
     wrong.count() as f64 / 200_000.0
@@ -36,7 +36,7 @@ fn the_rate_is_kept_through_growth_and_churn() {
             tables.layers.len(),
             tables.bytes() * 8 / keys
         );
-        // Three standard deviations of 200,000 answers at that rate.
+        // Three standard deviations for 200,000 answers at that rate.
         let noise = 3.0 * (rate / 200_000.0).sqrt();
         assert!(measured <= rate + noise, "{rate} {expansion}: {measured}");
     }
@@ -44,7 +44,7 @@ fn the_rate_is_kept_through_growth_and_churn() {
 
 #[test]
 fn removing_is_never_a_false_no() {
-    // A rate at which layers often take keys for each other.
+    // At this rate, layers often confuse keys.
     for expansion in [1, 2, 3] {
         let mut tables = new(0.25, expansion);
         let mut truth: HashMap<u64, u32> = HashMap::new();
