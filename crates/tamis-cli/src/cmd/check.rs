@@ -7,11 +7,12 @@ use crate::stream::{Halt, InputArgs, Keyed, Pass, Run};
 use crate::window::{self, AskedAt, Odd, TimeArgs, Timed};
 use crate::{Exit, human, output};
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 use tamis::{AnyFilter, Window, body::Body};
 use tamis_records::batch::{Prefix, Print};
+use tamis_redis::Location;
 
 /// Print the keys that may be in a filter, like grep
 ///
@@ -123,34 +124,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 alone(&bitmap).ask(keys, found)
             })
         }
-        Place::File(path) => {
-            if let Some(opened) = args.foreign.open(path)? {
-                window::refuse_at(&args.filter, args.at)?;
-                args.time.refuse(&args.filter, "foreign")?;
-                let encoding = args.foreign.encoding_of(input, &opened)?;
-                return check(&args, input, &encoding, |keys, found| {
-                    foreign::ask(&opened.filter, keys, found)
-                });
-            }
-            let filter = args.key.open()?.open(path).map_err(named(path))?;
-            match &filter {
-                AnyFilter::Window(window) => {
-                    args.time.check(&window.options())?;
-                    if input.rule.has_time() {
-                        return check_at_own_times(&args, input, window);
-                    }
-                }
-                other => args.time.refuse(&args.filter, other.kind())?,
-            }
-            let at = window::asked_at(&args.filter, &filter, args.at)?;
-            check(&args, input, filter.hasher(), |hashes, found| {
-                match at {
-                    Some(at) => filter.contains_many_at(hashes, at, found),
-                    None => filter.contains_many(hashes, found),
-                }
-                Ok(())
-            })
-        }
+        Place::File(path) => check_file(&args, input, path),
         Place::Redis(at) if args.foreign.is_redisson()? => {
             args.time.refuse(&args.filter, "foreign")?;
             let encoding = args.foreign.codec(input)?;
@@ -159,56 +133,89 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
                 alone(&live).ask(keys, found)
             })
         }
-        Place::Redis(at) => {
-            let filter = args.key.open_redis(at)?;
-            let by_record = input.rule.has_time();
-            let moment = match (filter.window(), args.at) {
-                (None, asked) => {
-                    window::refuse_at(&args.filter, asked)?;
-                    args.time.refuse(&args.filter, filter.kind())?;
-                    None
-                }
-                (Some(_), Some(AskedAt::Latest)) => filter.latest(),
-                (Some(options), Some(AskedAt::Moment(moment))) => {
-                    window::warn_if_late(&args.filter, &options, filter.latest(), moment);
-                    Some(moment)
-                }
-                (Some(options), None) => {
-                    args.time.check(&options)?;
-                    if !by_record {
-                        window::warn_if_past(&args.filter, &options, filter.latest());
-                    }
-                    None
-                }
-            };
-            with_keys!(filter, keyed => {
-                let filter = Mutex::new(filter);
-                match moment {
-                    _ if by_record => {
-                        let keyed = Timely { keyed, by_record };
-                        let (ahead, late) = (AtomicU64::new(0), AtomicU64::new(0));
-                        let exit = check(&args, input, &keyed, |keys, found| {
-                            let filter = &mut alone(&filter);
-                            Remote::contains(filter, keys, found).map_err(in_redis(at))?;
-                            ahead.fetch_add(Remote::ahead(filter, keys), Relaxed);
-                            late.fetch_add(Remote::late(filter, keys), Relaxed);
-                            Ok(())
-                        })?;
-                        warn_of_times(ahead, late);
-                        Ok(exit)
-                    }
-                    Some(moment) => check(&args, input, keyed, |keys, found| {
-                        let moments = vec![moment; keys.len()];
-                        Dated::contains_at(&mut alone(&filter), keys, &moments, found)
-                            .map_err(in_redis(at))
-                    }),
-                    None => check(&args, input, keyed, |keys, found| {
-                        Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
-                    }),
-                }
-            })
-        }
+        Place::Redis(at) => check_redis(&args, input, at),
     }
+}
+
+/// Asks a filter in a file.
+fn check_file(args: &Args, input: &Run, path: &Path) -> Result<Exit> {
+    if let Some(opened) = args.foreign.open(path)? {
+        window::refuse_at(&args.filter, args.at)?;
+        args.time.refuse(&args.filter, "foreign")?;
+        let encoding = args.foreign.encoding_of(input, &opened)?;
+        return check(args, input, &encoding, |keys, found| {
+            foreign::ask(&opened.filter, keys, found)
+        });
+    }
+    let filter = args.key.open()?.open(path).map_err(named(path))?;
+    match &filter {
+        AnyFilter::Window(window) => {
+            args.time.check(&window.options())?;
+            if input.rule.has_time() {
+                return check_at_own_times(args, input, window);
+            }
+        }
+        other => args.time.refuse(&args.filter, other.kind())?,
+    }
+    let at = window::asked_at(&args.filter, &filter, args.at)?;
+    check(args, input, filter.hasher(), |hashes, found| {
+        match at {
+            Some(at) => filter.contains_many_at(hashes, at, found),
+            None => filter.contains_many(hashes, found),
+        }
+        Ok(())
+    })
+}
+
+/// Asks a filter in Redis.
+fn check_redis(args: &Args, input: &Run, at: &Location) -> Result<Exit> {
+    let filter = args.key.open_redis(at)?;
+    let by_record = input.rule.has_time();
+    let moment = match (filter.window(), args.at) {
+        (None, asked) => {
+            window::refuse_at(&args.filter, asked)?;
+            args.time.refuse(&args.filter, filter.kind())?;
+            None
+        }
+        (Some(_), Some(AskedAt::Latest)) => filter.latest(),
+        (Some(options), Some(AskedAt::Moment(moment))) => {
+            window::warn_if_late(&args.filter, &options, filter.latest(), moment);
+            Some(moment)
+        }
+        (Some(options), None) => {
+            args.time.check(&options)?;
+            if !by_record {
+                window::warn_if_past(&args.filter, &options, filter.latest());
+            }
+            None
+        }
+    };
+    with_keys!(filter, keyed => {
+        let filter = Mutex::new(filter);
+        match moment {
+            _ if by_record => {
+                let keyed = Timely { keyed, by_record };
+                let (ahead, late) = (AtomicU64::new(0), AtomicU64::new(0));
+                let exit = check(args, input, &keyed, |keys, found| {
+                    let filter = &mut alone(&filter);
+                    Remote::contains(filter, keys, found).map_err(in_redis(at))?;
+                    ahead.fetch_add(Remote::ahead(filter, keys), Relaxed);
+                    late.fetch_add(Remote::late(filter, keys), Relaxed);
+                    Ok(())
+                })?;
+                warn_of_times(ahead, late);
+                Ok(exit)
+            }
+            Some(moment) => check(args, input, keyed, |keys, found| {
+                let moments = vec![moment; keys.len()];
+                Dated::contains_at(&mut alone(&filter), keys, &moments, found)
+                    .map_err(in_redis(at))
+            }),
+            None => check(args, input, keyed, |keys, found| {
+                Remote::contains(&mut alone(&filter), keys, found).map_err(in_redis(at))
+            }),
+        }
+    })
 }
 
 /// Queries a window for each record as of the record's own time.

@@ -18,7 +18,7 @@ use tamis::{
     window::{Span, WindowOptions},
 };
 use tamis_formats::Format;
-use tamis_redis::RedisFilter;
+use tamis_redis::{Location, RedisFilter};
 use tamis_report::window::last_keys;
 
 /// Create an empty filter
@@ -384,17 +384,7 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         return create_foreign(format, path, &args);
     }
     if let (Some(format), Place::Redis(at)) = (args.format, &args.filter) {
-        if format != Format::Redisson {
-            bail!("{at}: of the other systems, only redisson's filters can be created in Redis");
-        }
-        if args.shape.hash.seed() != 0 {
-            bail!("--seed: redisson has no seed");
-        }
-        refuse_waiting(at)?;
-        let options = redis_options()?;
-        let (keys, rate) = (args.shape.keys()?, args.shape.rate.unwrap_or(0.01));
-        redisson::create(at, keys, rate, args.force, &options)?;
-        return Ok(Exit::Done);
+        return create_redisson(format, at, &args);
     }
     if args.module && matches!(args.filter, Place::File(_)) {
         bail!("{}: --module is for a filter in Redis", args.filter);
@@ -402,48 +392,8 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
     let rule = args.rule.of_values(args.values)?;
     let hasher = args.shape.hasher()?.with_rule(rule);
     let (plan, bytes, bits_per_key) = match &args.filter {
-        Place::File(path) => {
-            let plan = args.shape.plan()?;
-            match present::check(path, args.force, Written::Filter)? {
-                Existing::Replace => AnyFilter::create_over(path, &plan, hasher),
-                Existing::Keep => AnyFilter::create(path, &plan, hasher),
-            }
-            .map_err(|error| unmade(path, &plan, error))?;
-            (plan, file_bytes(path, plan.bytes()), plan.bits_per_key())
-        }
-        Place::Redis(at) => {
-            let mut options = redis_options()?;
-            let mut shape = args.shape.clone();
-            let is_window = shape.window.options()?.is_some();
-            if args.force && shape.kind.is_none() && !is_window {
-                shape.kind = RedisFilter::kind_at(at, &options).map_err(in_redis(at))?;
-            }
-            if args.module {
-                if !is_window {
-                    shape.kind = shape.kind.or(Some(Kind::Growing));
-                }
-                options = options.in_module();
-            }
-            let plan = shape.plan_in_redis(args.module)?;
-            let created = if args.force {
-                RedisFilter::create_over(at, &plan, hasher, &options)
-            } else {
-                RedisFilter::create(at, &plan, hasher, &options)
-            };
-            let mut filter = created.map_err(in_redis(at))?;
-            warn_of(&filter);
-            warn_of_secret(&hasher, at);
-            if let Some(time) = args.ttl {
-                filter.expire_in(time).map_err(in_redis(at))?;
-            }
-            let own = filter.module_layout().is_some() || plan.kind() == Kind::Window;
-            if own {
-                let bytes = filter.bytes();
-                (plan, bytes, bytes as f64 * 8.0 / plan.keys() as f64)
-            } else {
-                (plan, plan.bytes(), plan.bits_per_key())
-            }
-        }
+        Place::File(path) => create_file(path, &args, hasher)?,
+        Place::Redis(at) => create_redis(at, &args, hasher)?,
     };
     let keys = match plan.shape() {
         Shape::Window(shape) => last_keys(&shape.options()),
@@ -458,5 +408,66 @@ pub(crate) fn run(args: Args) -> Result<Exit> {
         human::size(bytes),
     );
     warn_if_hopeless(&plan);
+    Ok(Exit::Done)
+}
+
+/// A plan that was carried out, its bytes there, and its bits a key.
+type Created = (Plan, u64, f64);
+
+fn create_file(path: &Path, args: &Args, hasher: Hasher) -> Result<Created> {
+    let plan = args.shape.plan()?;
+    match present::check(path, args.force, Written::Filter)? {
+        Existing::Replace => AnyFilter::create_over(path, &plan, hasher),
+        Existing::Keep => AnyFilter::create(path, &plan, hasher),
+    }
+    .map_err(|error| unmade(path, &plan, error))?;
+    Ok((plan, file_bytes(path, plan.bytes()), plan.bits_per_key()))
+}
+
+fn create_redis(at: &Location, args: &Args, hasher: Hasher) -> Result<Created> {
+    let mut options = redis_options()?;
+    let mut shape = args.shape.clone();
+    let is_window = shape.window.options()?.is_some();
+    if args.force && shape.kind.is_none() && !is_window {
+        shape.kind = RedisFilter::kind_at(at, &options).map_err(in_redis(at))?;
+    }
+    if args.module {
+        if !is_window {
+            shape.kind = shape.kind.or(Some(Kind::Growing));
+        }
+        options = options.in_module();
+    }
+    let plan = shape.plan_in_redis(args.module)?;
+    let created = if args.force {
+        RedisFilter::create_over(at, &plan, hasher, &options)
+    } else {
+        RedisFilter::create(at, &plan, hasher, &options)
+    };
+    let mut filter = created.map_err(in_redis(at))?;
+    warn_of(&filter);
+    warn_of_secret(&hasher, at);
+    if let Some(time) = args.ttl {
+        filter.expire_in(time).map_err(in_redis(at))?;
+    }
+    let own = filter.module_layout().is_some() || plan.kind() == Kind::Window;
+    if own {
+        let bytes = filter.bytes();
+        Ok((plan, bytes, bytes as f64 * 8.0 / plan.keys() as f64))
+    } else {
+        Ok((plan, plan.bytes(), plan.bits_per_key()))
+    }
+}
+
+fn create_redisson(format: Format, at: &Location, args: &Args) -> Result<Exit> {
+    if format != Format::Redisson {
+        bail!("{at}: of the other systems, only redisson's filters can be created in Redis");
+    }
+    if args.shape.hash.seed() != 0 {
+        bail!("--seed: redisson has no seed");
+    }
+    refuse_waiting(at)?;
+    let options = redis_options()?;
+    let (keys, rate) = (args.shape.keys()?, args.shape.rate.unwrap_or(0.01));
+    redisson::create(at, keys, rate, args.force, &options)?;
     Ok(Exit::Done)
 }

@@ -146,87 +146,128 @@ impl Survey {
                 unlisted.push((index.shown(root, Path::new("")), cause));
             }
         }
-        let files = &index.table.files;
-        let by_path: HashMap<(usize, &Path), usize> = files
-            .iter()
-            .enumerate()
-            .map(|(number, known)| ((known.root, known.inside.as_path()), number))
-            .collect();
-        let mut by_inode: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (number, known) in files.iter().enumerate() {
-            by_inode
-                .entry(known.stamp.inode())
-                .or_default()
-                .push(number);
-        }
-        // Which files still have the name in the table.
-        let mut keeps_name = vec![false; files.len()];
-        for listed in &found.files {
-            if let Some(&number) = by_path.get(&(listed.root, listed.inside.as_path())) {
-                let now = Stamp::of(&listed.metadata);
-                keeps_name[number] = files[number].stamp.inode() == now.inode();
-            }
-        }
+        let entries = Entries::of(&index.table.files, &found.files);
         let mut systems = FileSystems::default();
         let mut there = HashSet::new();
         let mut surveyed: Vec<Surveyed> = Vec::new();
         for listed in found.files {
-            let stamp = Stamp::of(&listed.metadata);
-            let same_path = by_path
-                .get(&(listed.root, listed.inside.as_path()))
-                .copied();
-            let same_inode = by_inode.get(&stamp.inode()).into_iter().flatten().copied();
-            // The entry with its own name first: a file with two names has an entry for each.
-            let others = same_inode.filter(|number| Some(*number) != same_path);
-            let name_of = |number: usize| {
-                if Some(number) == same_path {
-                    Name::Old
-                } else if keeps_name[number] {
-                    Name::Linked
-                } else {
-                    Name::Renamed
-                }
-            };
-            let mut best = None;
-            for number in same_path.into_iter().chain(others) {
-                let name = name_of(number);
-                let state = judge(&files[number], &listed, name, &mut systems);
-                if !matches!(state, Freshness::Stale(_)) {
-                    best = Some((number, state));
-                    break;
-                }
-                // The entry with this name explains best why it has to be read.
-                if name == Name::Old {
-                    best = Some((number, state));
-                }
-            }
+            let matched = entries.of_file(&listed, &mut systems);
+            let known = matched.best;
             // If the file keeps its own name, its own entry isn't gone, even if another name's entry matched.
-            let own = same_path.filter(|number| keeps_name[*number]);
-            there.extend(best.iter().map(|(number, _)| *number).chain(own));
-            let (known, state) = best.map_or((None, Freshness::New), |(number, state)| {
-                (Some(number), state)
-            });
+            there.extend(known.into_iter().chain(matched.own));
+            let stamp = Stamp::of(&listed.metadata);
             surveyed.push(Surveyed {
                 known,
-                name: own.or(known).map_or(Name::Old, name_of),
+                name: matched.name,
                 is_in_table: known.is_some_and(|number| {
-                    Some(number) == same_path && files[number].stamp.is_like(&stamp)
+                    Some(number) == matched.same_path && entries.files[number].stamp.is_like(&stamp)
                 }),
                 shown: index.shown(listed.root, &listed.inside),
                 listed,
-                state,
+                state: matched.state,
             });
         }
         surveyed.sort_by(|a, b| a.shown.cmp(&b.shown));
         Ok(Self {
             files: surveyed,
-            gone: (0..files.len())
+            gone: (0..entries.files.len())
                 .filter(|number| !there.contains(number))
                 .collect(),
             unlisted,
             root_missing,
             folders: found.folders,
         })
+    }
+}
+
+/// The entries of a table, and what leads from a file to its entry.
+struct Entries<'i> {
+    files: &'i [Known],
+    by_path: HashMap<(usize, &'i Path), usize>,
+    by_inode: HashMap<u64, Vec<usize>>,
+    /// Which files still have the name in the table.
+    keeps_name: Vec<bool>,
+}
+
+/// What a table says of a file.
+struct Matched {
+    /// The entry that describes it best.
+    best: Option<usize>,
+    state: Freshness,
+    name: Name,
+    /// The entry with its path.
+    same_path: Option<usize>,
+    /// The same, if it is about this file.
+    own: Option<usize>,
+}
+
+impl<'i> Entries<'i> {
+    fn of(files: &'i [Known], listed: &[Listed]) -> Self {
+        let mut entries = Self {
+            files,
+            by_path: HashMap::new(),
+            by_inode: HashMap::new(),
+            keeps_name: vec![false; files.len()],
+        };
+        for (number, known) in files.iter().enumerate() {
+            let path = (known.root, known.inside.as_path());
+            entries.by_path.insert(path, number);
+            let inode = known.stamp.inode();
+            entries.by_inode.entry(inode).or_default().push(number);
+        }
+        for listed in listed {
+            if let Some(number) = entries.with_path_of(listed) {
+                let now = Stamp::of(&listed.metadata);
+                entries.keeps_name[number] = files[number].stamp.inode() == now.inode();
+            }
+        }
+        entries
+    }
+
+    fn with_path_of(&self, listed: &Listed) -> Option<usize> {
+        let path = (listed.root, listed.inside.as_path());
+        self.by_path.get(&path).copied()
+    }
+
+    fn of_file(&self, listed: &Listed, systems: &mut FileSystems) -> Matched {
+        let same_path = self.with_path_of(listed);
+        let inode = Stamp::of(&listed.metadata).inode();
+        let same_inode = self.by_inode.get(&inode).into_iter().flatten().copied();
+        // The entry with its own name first: a file with two names has an entry for each.
+        let others = same_inode.filter(|number| Some(*number) != same_path);
+        let name_of = |number: usize| {
+            if Some(number) == same_path {
+                Name::Old
+            } else if self.keeps_name[number] {
+                Name::Linked
+            } else {
+                Name::Renamed
+            }
+        };
+        let mut best = None;
+        for number in same_path.into_iter().chain(others) {
+            let name = name_of(number);
+            let state = judge(&self.files[number], listed, name, systems);
+            if !matches!(state, Freshness::Stale(_)) {
+                best = Some((number, state));
+                break;
+            }
+            // The entry with this name explains best why it has to be read.
+            if name == Name::Old {
+                best = Some((number, state));
+            }
+        }
+        let own = same_path.filter(|number| self.keeps_name[*number]);
+        let (best, state) = best.map_or((None, Freshness::New), |(number, state)| {
+            (Some(number), state)
+        });
+        Matched {
+            best,
+            state,
+            name: own.or(best).map_or(Name::Old, name_of),
+            same_path,
+            own,
+        }
     }
 }
 
