@@ -4,8 +4,7 @@
 //!
 //! | bytes | |
 //! | ---: | --- |
-//! | 8 | if the layer has a successor, the generation of the successor; else 0
-//! |
+//! | 8 | if the layer has a successor, the generation of the successor; else 0 |
 //! | 1 | the pulse: a number to increment when a write is needed |
 //! | 1 | the mark |
 //!

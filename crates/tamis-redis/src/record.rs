@@ -6,8 +6,7 @@
 //! | 8 | 2 | version, 2 |
 //! | 10 | 6 | zero |
 //! | 16 | 8 | generation: a random number in the names of the chunks |
-//! | 24 | 1 | 0 while chunks are being created, 1 when all exist, 2 while they
-//! are deleted |
+//! | 24 | 1 | 0 while chunks are being created, 1 when all exist, 2 while they are deleted |
 //! | 25 | 1 | the pulse: a number to increment when a write is needed |
 //! | 26 | 6 | zero |
 //! | 32 | 128 | the header, as in a file |
