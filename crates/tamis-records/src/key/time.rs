@@ -3,7 +3,7 @@
 //! | spec | a record's time |
 //! | --- | --- |
 //! | `now` | none: the time of deciding counts |
-//! | `csv:COLUMN` `csv(;):COLUMN` `tsv:COLUMN` | a value of its row; a name requires a header row, a number from 1 doesn't |
+//! | `csv:COLUMN` `csv(;):COLUMN` `tsv:COLUMN` | a value of its row; names (not numbers from 1) need a header row |
 //! | `jsonl:/POINTER` | a string or a number of its line |
 //! | `line` | the first time in it, as in a log |
 //!
