@@ -37,8 +37,8 @@
 //! # What is stored on the servers
 //!
 //! The body is cut into chunks of up to 4 MiB: plain strings with the same bytes
-//! as a file's body, plus one byte that marks them. Their names spread them over
-//! the slots of a cluster, so a filter can be larger than a node, and larger than
+//! as a file's body, plus a foot of 10 bytes. Their names spread them over the
+//! slots of a cluster, so a filter can be larger than a node, and larger than
 //! the longest string. The key with the filter's name holds its header and a
 //! random number, the generation, which is part of every chunk's name: leftovers
 //! of a deleted filter can't be mistaken for parts of another.
