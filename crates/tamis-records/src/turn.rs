@@ -5,8 +5,7 @@
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 
-/// The number of waiting threads from which two of them share a condition
-/// variable.
+/// With more waiting threads than this, two of them share a condition variable.
 const SEATS: u64 = 32;
 
 /// A value that threads use one after the other, in the order of their blocks.

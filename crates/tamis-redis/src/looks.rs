@@ -275,8 +275,8 @@ impl Look {
             if let Some(slot) = bucket.find(text.level.entry(place), oldest) {
                 return Some(Some((number, slot)));
             }
-            // If the bucket filled up only since, the next string may not have
-            // been read.
+            // From a full bucket, the key goes further, so the next bucket must
+            // have been read.
             let full = || self.adding && bucket.free(kept).0.is_none();
             if bucket.over_at().is_none_or(|over| over < oldest) && !full() {
                 break;

@@ -91,8 +91,8 @@ impl<L: Link> Engine<L> {
         self.load_layers().await
     }
 
-    /// Announces the layers of a new filter, with their generations and the keys that already fill
-    /// them, and the least number of keys.
+    /// Announces the layers of a new filter, with their generations,
+    /// the room already taken in each, and the least number of keys.
     pub(super) async fn announce_first(
         &mut self,
         layers: &[(GrowingLayer, u64, u64)],

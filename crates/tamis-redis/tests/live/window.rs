@@ -1,5 +1,5 @@
 //! Windows: compared with an exact oracle with times, with many concurrent
-//! workers, and when servers lose data or change clocks.
+//! workers, and when servers forget data, wrongly or rightly.
 
 use crate::common::{Server, until};
 use crate::*;

@@ -1,4 +1,4 @@
-//! A filter file dropped on the page. Its bytes stay in the browser.
+//! A filter file dropped on the page. Its bytes aren't sent anywhere.
 
 use crate::about::{self, About};
 use crate::explain::Explained;

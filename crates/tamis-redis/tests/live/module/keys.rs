@@ -138,7 +138,7 @@ fn in_a_cluster() {
     let file = filter.download().unwrap();
     let over = RedisFilter::upload_over(&place, &file, &Options::new()).unwrap();
     assert_eq!(over.module_layout(), Some(Layout::Tamis));
-    // Of the one that was replaced in one step.
+    // Asks the new filter, which replaced the old one in one step.
     assert!(all(&contains(&mut filter, &all_keys)));
 }
 
