@@ -9,7 +9,7 @@
 //! 1. its words;
 //! 2. pairs of neighbours with exactly one of the signs `. - / : @ = & ? # + % ~ * $ ! ^ \` between them, such as
 //!    `user=ann`, `shop.example`, `log/app`. Not if both begin with a digit, as in every date and time. Nor if one is
-//!    *telling* by itself: 16 bytes long, or 8 with a digit among them, or 5 that begin with one. Hardly any line has
+//!    *telling* by itself: 16 bytes long, 8 if it contains a digit, or 5 if it begins with one. Hardly any line has
 //!    such a word in another pair;
 //! 3. triples of words that begin with digits and have dots between them, as in addresses and versions: `10.0.3.7` has
 //!    `10.0.3` and `0.3.7`.
