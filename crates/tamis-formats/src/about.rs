@@ -1,4 +1,4 @@
-//! What is to be known of a format besides the code that reads it.
+//! What detection and key handling need to know about a format.
 
 use crate::bytes::View;
 use crate::filter::Opened;
@@ -6,35 +6,35 @@ use crate::{Error, Keys};
 
 /// A format.
 pub(crate) struct About {
-    /// How its users make bytes of keys.
+    /// How its users turn keys into bytes.
     pub(crate) keys: &'static [Keys],
-    /// What else may be asked for.
+    /// Which other encodings may be requested.
     pub(crate) other_keys: OtherKeys,
-    /// How its files begin, if that settles the format.
+    /// The start of its files, if that identifies the format.
     pub(crate) start: &'static [u8],
-    /// How its files end, if that settles the format.
+    /// The end of its files, if that identifies the format.
     pub(crate) end: &'static [u8],
-    /// Words near the beginning of its JSON, if it has one.
+    /// Words near the beginning of its JSON form, if it has one.
     pub(crate) json: &'static [&'static str],
-    /// Whether it is recognised by numbers that agree with the length.
+    /// Whether it is recognised by numbers that agree with the file's length.
     pub(crate) is_guessed: bool,
-    /// Why its files can't be written here.
+    /// Why we can't write its files.
     pub(crate) read_only: Option<&'static str>,
     pub(crate) read: Read,
 }
 
-/// Reads a file, or the filter of that name in it.
+/// Reads a file, or the filter with this name in it.
 pub(crate) type Read = fn(View<'_>, Option<&[u8]>) -> Result<Opened, Error>;
 
-/// Encodings of keys that can be asked for besides those that are usual.
+/// Encodings of keys that may be requested besides the usual ones.
 pub(crate) enum OtherKeys {
-    /// All that make text or numbers into their bytes.
+    /// All that encode text or numbers as they are.
     Bytes,
-    /// Other forms of text.
+    /// Other encodings of text.
     Text,
-    /// These.
+    /// Only these.
     Only(&'static [Keys]),
-    /// All, unless the type of the keys is known.
+    /// Any, unless the type of the keys is known.
     Untyped,
 }
 
@@ -53,7 +53,8 @@ impl About {
         }
     }
 
-    /// Whether keys of a filter with these choices may have been made so.
+    /// Whether keys of a filter with these choices may have been encoded this
+    /// way.
     pub(crate) fn fits(&self, choices: &[Keys], asked: Keys) -> bool {
         use Keys::{Json, Kryo5, Lower, PythonNumber, PythonPickle, RustStr, Upper, Utf16};
         choices.contains(&asked)
@@ -67,8 +68,8 @@ impl About {
             }
     }
 
-    /// Whether text begins as its JSON does: a document of other people's is not
-    /// read as a whole to be refused.
+    /// Whether text begins like its JSON form. Avoids parsing whole foreign
+    /// documents just to refuse them.
     pub(crate) fn is_like_json(&self, text: View<'_>) -> bool {
         let start = text.read(0..text.len().min(512));
         let has = |word: &&str| start.windows(word.len()).any(|at| at == word.as_bytes());

@@ -1,20 +1,20 @@
-//! A run of bits within a file's bytes, in the order that its format has.
+//! Runs of bits in a file's bytes, in the order of its format.
 
 use crate::bytes::View;
 use std::ops::Range;
 
-/// Which bit of which byte is number `i`.
+/// Where bit number `i` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Byte `i / 8`, lowest bit first. Little-endian words are the same.
+    /// Byte `i / 8`, lowest bit first. Equivalent to little-endian words.
     Low,
-    /// Byte `i / 8`, highest bit first: as SETBIT counts.
+    /// Byte `i / 8`, highest bit first, as in SETBIT.
     High,
-    /// Big-endian words of 64 bits, in each the lowest bit first.
+    /// Big-endian 64-bit words, each with the lowest bit first.
     BigWords,
 }
 
-/// Where in the file, how many, and in which order.
+/// The position, number and order of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bits {
     pub(crate) at: usize,
@@ -27,12 +27,12 @@ impl Bits {
         Self { at, len, order }
     }
 
-    /// Of bytes with the lowest bit first.
+    /// Bits of bytes with the lowest bit first.
     pub(crate) const fn low(at: usize, len: u64) -> Self {
         Self::new(at, len, Order::Low)
     }
 
-    /// How many bytes they take.
+    /// The number of bytes that contain them.
     pub(crate) const fn bytes(&self) -> u64 {
         match self.order {
             Order::Low | Order::High => self.len.div_ceil(8),
@@ -40,7 +40,7 @@ impl Bits {
         }
     }
 
-    /// The byte of a bit, and the bit in it.
+    /// The byte that contains a bit, and the bit's mask.
     #[inline(always)]
     const fn byte_and_mask(&self, bit: u64) -> (usize, u8) {
         let (byte, mask) = match self.order {
@@ -62,7 +62,7 @@ impl Bits {
         file.get(byte) & mask != 0
     }
 
-    /// Sets a bit; whether it was not set.
+    /// Sets a bit; returns whether it was clear.
     #[inline(always)]
     pub(crate) fn set(&self, file: &mut [u8], bit: u64) -> bool {
         let (byte, mask) = self.byte_and_mask(bit);
@@ -71,30 +71,30 @@ impl Bits {
         new
     }
 
-    /// Where they lie.
+    /// Their range in the file.
     pub(crate) const fn range(&self) -> Range<usize> {
         self.at..self.at + self.bytes() as usize
     }
 
-    /// Sets all bits that are set among as many others.
+    /// ORs in the same number of other bits.
     pub(crate) fn union_with(&self, file: &mut [u8], others: &Self, more: View<'_>) {
         unite(&mut file[self.range()], more.slice(others.range()));
     }
 
-    /// How many are set.
+    /// The number of set bits.
     pub(crate) fn ones(&self, file: View<'_>) -> u64 {
         let all = file.slice(self.range()).ones();
-        // The last byte or word may have more than are the filter's.
+        // The last byte or word may have bits beyond the filter's.
         let others = (self.len..8 * self.bytes()).filter(|bit| self.get(file, *bit));
         all - others.count() as u64
     }
 
-    /// The share that is set.
+    /// The share of set bits.
     pub(crate) fn fill(&self, file: View<'_>) -> f64 {
         self.ones(file) as f64 / self.len as f64
     }
 
-    /// Runs of so many bits, one after the other.
+    /// Splits them into runs of `len` bits.
     pub(crate) fn chunks(self, len: u64) -> impl ExactSizeIterator<Item = Self> {
         let at = move |i: usize| self.at + i * (len / 8) as usize;
         (0..(self.len / len) as usize).map(move |i| Self {
@@ -105,7 +105,7 @@ impl Bits {
     }
 }
 
-/// Sets all bits that are set in others.
+/// ORs in other bytes.
 pub(crate) fn unite(ours: &mut [u8], others: View<'_>) {
     let others = others.read(0..ours.len());
     for (byte, other) in ours.iter_mut().zip(&*others) {
@@ -113,7 +113,7 @@ pub(crate) fn unite(ours: &mut [u8], others: View<'_>) {
     }
 }
 
-/// Remainders by one divisor, without a division each.
+/// Computes remainders by a fixed divisor without division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Modulus {
     divisor: u64,
@@ -122,7 +122,7 @@ pub(crate) struct Modulus {
 }
 
 impl Modulus {
-    /// `divisor` is not zero.
+    /// `divisor` must not be zero.
     pub(crate) const fn new(divisor: u64) -> Self {
         Self {
             divisor,

@@ -1,4 +1,4 @@
-//! A file's bytes: lent, owned, or mapped while others may write them.
+//! A file's bytes: borrowed, owned, or mapped while others may write to them.
 
 use memmap2::{MmapOptions, MmapRaw};
 use std::borrow::Cow;
@@ -10,9 +10,8 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// The bytes of a file: a slice, a vector, or a file that is mapped.
 ///
-/// Slices and vectors become `Bytes` by themselves where a function takes them.
-/// A mapped file is never a slice, since other processes may write to it: its
-/// bytes are loaded one by one as they are asked for.
+/// Functions that take `Bytes` also take slices and vectors. A mapped file is never exposed as a
+/// slice, since other processes may write to it: its bytes are loaded one by one when needed.
 #[derive(Clone, Debug)]
 pub struct Bytes<'a>(Owner<'a>);
 
@@ -24,11 +23,10 @@ enum Owner<'a> {
 }
 
 impl Bytes<'static> {
-    /// Maps a file. Pages are read when they are first used, so it takes the same
-    /// time at any size.
+    /// Maps a file. Pages are read when first used, so mapping takes the same time at any size.
     ///
-    /// Another process that writes to the file changes answers. The file must not
-    /// become shorter meanwhile: the system would stop the program with a signal.
+    /// If another process writes to the file, answers change. The file must not be truncated while
+    /// it is mapped: the system would kill the program with a signal.
     ///
     /// ```
     /// # let dir = std::env::temp_dir().join(format!("tamis-bytes-{}", std::process::id()));
@@ -53,25 +51,25 @@ impl Bytes<'static> {
 }
 
 impl<'a> Bytes<'a> {
-    /// How many there are.
+    /// Their number.
     pub fn len(&self) -> usize {
         self.view().len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether they begin so.
+    /// Whether they begin with `start`.
     pub fn starts_with(&self, start: &[u8]) -> bool {
         self.view().starts_with(start)
     }
 
-    /// Some of them; of a mapped file, without a copy.
+    /// A part of them; for a mapped file, without copying.
     ///
     /// # Panics
-    /// If the range is not within them.
+    /// If the range is out of bounds.
     ///
     /// ```
     /// use tamis_formats::Bytes;
@@ -99,7 +97,7 @@ impl<'a> Bytes<'a> {
         self.view().pieces(|piece| out.write_all(piece))
     }
 
-    /// To be changed: a copy is made of what is not owned.
+    /// For changes; copies bytes that aren't owned.
     pub(crate) fn to_mut(&mut self) -> &mut Vec<u8> {
         if !matches!(self.0, Owner::Owned(_)) {
             self.0 = Owner::Owned(self.to_vec());
@@ -125,9 +123,9 @@ impl<'a> Bytes<'a> {
             Owner::Owned(bytes) => View::Plain(bytes),
             Owner::Mapped(map, range) => {
                 let start = map.as_ptr().cast::<AtomicU8>();
-                // SAFETY: the mapping has `map.len()` bytes, and lives as long as `self`. Others write
-                // to it at most as other processes do; here it is only loaded from, atomically and
-                // relaxed, which is allowed on memory that is mapped for reading.
+                // SAFETY: the mapping has `map.len()` bytes, and lives as long as `self`. Only
+                // other processes may write to it; here it is only loaded from, with relaxed
+                // atomics, which is allowed on memory that is mapped for reading.
                 let all = unsafe { std::slice::from_raw_parts(start, map.len()) };
                 View::Mapped(&all[range.clone()])
             }
@@ -159,7 +157,7 @@ impl From<Vec<u8>> for Bytes<'_> {
     }
 }
 
-/// Bytes to be read. Private: nobody else gets the atomics, which could be written.
+/// Bytes to read. Private, so that no caller gets the atomics, which could be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum View<'v> {
     Plain(&'v [u8]),
@@ -176,7 +174,7 @@ impl<'v> View<'v> {
     }
 
     /// # Panics
-    /// If there is no such byte.
+    /// If it is out of bounds.
     #[inline(always)]
     pub(crate) fn get(self, at: usize) -> u8 {
         match self {
@@ -185,7 +183,7 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Asks the memory for a byte's cache line.
+    /// Prefetches a byte's cache line.
     #[inline(always)]
     pub(crate) fn prefetch(self, at: usize) {
         tamis::internals::raw::prefetch(match self {
@@ -201,7 +199,7 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Some of them, as a slice.
+    /// A part of them, as a slice.
     pub(crate) fn read(self, range: Range<usize>) -> Cow<'v, [u8]> {
         match self.slice(range) {
             Self::Plain(bytes) => Cow::Borrowed(bytes),
@@ -233,18 +231,18 @@ impl<'v> View<'v> {
         all
     }
 
-    /// Calls `each` with all bytes, piece by piece.
+    /// Calls `each` with all bytes, in pieces.
     pub(crate) fn pieces<E>(self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let bytes = match self {
             Self::Plain(bytes) => return each(bytes),
             Self::Mapped(bytes) => bytes,
         };
-        // SAFETY: whole words of bytes that are initialised; like those, they are only loaded from.
+        // SAFETY: words consist of initialised bytes, and are only loaded from.
         let (start, words, end) = unsafe { bytes.align_to::<AtomicUsize>() };
         let mut piece = Vec::with_capacity(1 << 16);
         piece.extend(start.iter().map(|byte| byte.load(Relaxed)));
         for run in words.chunks((1 << 16) / size_of::<usize>()) {
-            // As they lie in memory.
+            // In memory order.
             #[allow(clippy::host_endian_bytes)]
             piece.extend(run.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()));
             each(&piece)?;
@@ -254,7 +252,7 @@ impl<'v> View<'v> {
         each(&piece)
     }
 
-    /// How many bits are set.
+    /// The number of set bits.
     pub(crate) fn ones(self) -> u64 {
         let mut ones = 0;
         let _ = self.pieces(|piece| {
@@ -300,7 +298,7 @@ mod tests {
             assert_eq!(view.array::<4>(1), View::Plain(expected).array::<4>(1));
             assert!(some.starts_with(&expected[..expected.len().min(9)]));
         }
-        // As another process would.
+        // As another process would do it.
         std::fs::OpenOptions::new()
             .write(true)
             .open(&path)

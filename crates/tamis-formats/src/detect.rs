@@ -1,4 +1,4 @@
-//! Which format a file is of.
+//! Recognises a file's format.
 
 use crate::Error;
 use crate::about::About;
@@ -11,7 +11,7 @@ use crate::format::{
 use crate::names::{Format, Keys};
 
 impl Format {
-    /// The one list of the formats' own files.
+    /// The only list of the formats' own modules.
     pub(crate) const fn about(self) -> &'static About {
         match self {
             Self::Abloom => &abloom::ABOUT,
@@ -43,8 +43,8 @@ impl Format {
         }
     }
 
-    /// How this format's users make bytes of keys. If there are several ways,
-    /// the file does not say which was taken.
+    /// How this format's users turn keys into bytes. If there are several ways,
+    /// the file doesn't say which one was used.
     ///
     /// ```
     /// use tamis_formats::{Format, Keys};
@@ -55,7 +55,7 @@ impl Format {
     }
 
     /// How keys become bytes: as `asked`, or the only one of the filter's
-    /// `choices`. What would answer "no" for keys that are there is refused.
+    /// `choices`. Encodings that would give a false "no" are refused.
     ///
     /// ```
     /// use tamis_formats::{Error, Format, Keys};
@@ -93,8 +93,8 @@ impl Format {
     }
 }
 
-/// The formats that these bytes, which are not of Redis, can be of. A magic number settles it; without
-/// one, all whose numbers agree with the length to the byte.
+/// The formats that these bytes may have, apart from Redis's. A magic number settles it; without
+/// one, these are all formats whose numbers agree with the exact length.
 pub(crate) fn detect(file: View<'_>, fits: impl Fn(Format, View<'_>) -> bool) -> Vec<Format> {
     let all = || Format::ALL.iter().copied();
     let starts = |format: &Format| {

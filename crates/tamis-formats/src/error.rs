@@ -1,4 +1,4 @@
-//! What can go wrong, in words for people: what, expected, got, and the way out.
+//! Errors: what went wrong, what was expected, what we got, and the way out.
 
 use crate::{Format, Keys};
 use std::fmt;
@@ -11,44 +11,44 @@ pub enum Error {
     Corrupt {
         /// The format they were read as.
         format: Format,
-        /// Which part.
+        /// The part.
         what: &'static str,
-        /// What it must be.
+        /// What was expected.
         expected: String,
-        /// What it is.
+        /// What was found.
         got: String,
     },
-    /// The bytes are in no known format.
+    /// The bytes aren't in any known format.
     Unknown,
-    /// The bytes fit several formats, and nothing in them says which it is.
+    /// The bytes fit several formats, and don't say which one it is.
     Ambiguous {
-        /// Those they fit.
+        /// The formats they fit.
         fits: Vec<Format>,
     },
-    /// The file does not say how its keys became bytes.
+    /// The file doesn't say how its keys became bytes.
     KeysNeeded {
         /// Its format.
         format: Format,
-        /// What its writers use.
+        /// What the format's users use.
         choices: &'static [Keys],
     },
-    /// No key of such a filter became bytes that way.
+    /// Keys of such a filter never became bytes this way.
     KeysUnfit {
         /// The filter's format.
         format: Format,
-        /// The way that was named.
+        /// The encoding that was requested.
         asked: Keys,
-        /// Those that there are.
+        /// The encodings that exist.
         choices: &'static [Keys],
     },
     /// There is no filter with that name, or there are several filters and no name was given.
     Several {
-        /// The filters that there are.
+        /// The filters in the file.
         names: Vec<String>,
     },
-    /// A key can't be one of this filter's.
+    /// This text can't be a key of the filter.
     Key {
-        /// How the filter's keys are made.
+        /// How the filter's keys become bytes.
         keys: Keys,
         /// The key.
         got: String,
@@ -57,7 +57,7 @@ pub enum Error {
     Parameter {
         /// Which parameter.
         what: &'static str,
-        /// What it may be.
+        /// The allowed values.
         expected: &'static str,
         /// What was given.
         got: String,
@@ -73,35 +73,35 @@ pub enum Error {
     Unable {
         /// The format.
         format: Format,
-        /// What was asked of it, as in "can't ...".
+        /// What was requested, as in "can't ...".
         what: &'static str,
         /// Why, and what to do instead.
         instead: &'static str,
     },
-    /// The file seems gzipped, but can't be unpacked.
+    /// The file seems to be gzipped, but can't be unpacked.
     Gzip {
         /// Why.
         reason: String,
     },
-    /// A gzipped file is larger, unpacked, than was allowed.
+    /// A gzipped file unpacks to more than allowed.
     Unpacked {
-        /// How many bytes were.
+        /// The limit in bytes.
         most: u64,
     },
-    /// The filter takes no more keys, by its own format's rule.
+    /// The filter accepts no more keys, by the rules of its format.
     Full {
         /// Its format.
         format: Format,
-        /// How many it was made for.
+        /// The number of keys it was made for.
         capacity: u64,
     },
     /// Two filters can't be united because they differ.
     Unlike {
         /// How they differ.
         what: &'static str,
-        /// The left one's.
+        /// The left filter's value.
         ours: String,
-        /// The right one's.
+        /// The right filter's value.
         theirs: String,
     },
 }

@@ -1,30 +1,30 @@
-//! What files say of themselves.
+//! Facts stored in files.
 
 use crate::names::Hash;
 
-/// What a file says of itself, next to its bits.
+/// Facts that a file stores next to its bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// For how many keys it was made.
+    /// The number of keys it was made for.
     pub capacity: Option<u64>,
-    /// For which rate.
+    /// The rate it was made for.
     pub rate: Option<f64>,
-    /// How many keys it says it has.
+    /// The number of keys, according to the file.
     pub keys: Option<u64>,
-    /// How it hashes, where a format has several ways.
+    /// How it hashes, if the format has several hashes.
     pub hash: Option<Hash>,
-    /// The other ways that it may hash: the file does not say which it is.
+    /// Other possible hashes, if the file doesn't say which one it uses.
     pub other_hashes: &'static [Hash],
-    /// Where that number stands, as 64 bits little-endian.
+    /// The position of the count of keys, a 64-bit little-endian number.
     pub(crate) count_at: Option<usize>,
-    /// Bytes of the user's behind the filter.
+    /// Bytes of user data after the filter.
     pub data: usize,
 }
 
 impl Facts {
-    /// What to say where the file leaves open how its keys were hashed: then every
-    /// answer may be wrong, a "no" as well.
+    /// A warning if the file leaves open how its keys were hashed: then every
+    /// answer may be wrong, even a "no".
     ///
     /// ```
     /// assert_eq!(tamis_formats::Facts::default().doubt(), None);
@@ -50,7 +50,7 @@ impl Facts {
         data: 0,
     };
 
-    /// Notes a key in the file, if that has a count and the key was new.
+    /// Counts a key if it was new and the file has a count.
     pub(crate) fn count(&mut self, file: &mut [u8], new: bool) {
         if new {
             self.set_count(file, self.keys.map(|keys| keys.saturating_add(1)));

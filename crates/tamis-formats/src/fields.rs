@@ -1,4 +1,4 @@
-//! Reading a file's fields in order, never beyond its end.
+//! Reads a file's fields in order, never past its end.
 
 use crate::bytes::View;
 use crate::{Error, Format};
@@ -20,17 +20,17 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// How far it has read.
+    /// The current position.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(crate) const fn left(&self) -> usize {
         self.file.len() - self.at
     }
 
-    /// Goes over some bytes; where they begin.
+    /// Skips some bytes; returns where they begin.
     pub(crate) fn skip(&mut self, what: &'static str, len: u64) -> Result<usize, Error> {
         let len = usize::try_from(len)
             .ok()
@@ -78,7 +78,7 @@ impl<'a> Fields<'a> {
         self.array(what).map(u64::from_be_bytes)
     }
 
-    /// The next number, which must lie in a range.
+    /// Reads the next number, which must be in a range.
     pub(crate) fn ranged<T: PartialOrd + std::fmt::Display + Copy>(
         &mut self,
         what: &'static str,
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         self.within(what, range, got)
     }
 
-    /// A number that must lie in a range.
+    /// Checks that a number is in a range.
     pub(crate) fn within<T: PartialOrd + std::fmt::Display + Copy>(
         &self,
         what: &'static str,
@@ -103,7 +103,7 @@ impl<'a> Fields<'a> {
         Err(self.corrupt(what, format_args!("{low} to {high}"), got))
     }
 
-    /// Exactly this many bytes must be left.
+    /// Checks that exactly this many bytes are left; returns where they begin.
     pub(crate) fn body(&self, what: &'static str, len: u64) -> Result<usize, Error> {
         if self.left() as u64 != len {
             return Err(self.corrupt(what, format_args!("{len} bytes"), self.left()));

@@ -1,4 +1,4 @@
-//! A filter of another system, whatever its format.
+//! Filters of other systems, whatever their format.
 
 mod create;
 mod open;
@@ -14,7 +14,7 @@ use crate::plain::BLOCK;
 use crate::{Error, Facts, Format, Keys, Wrap};
 use std::io::Read as _;
 
-/// A filter of another system, in its own bytes.
+/// A filter of another system, in that system's bytes.
 #[derive(Clone, Debug)]
 pub struct Foreign<'a> {
     format: Format,
@@ -23,7 +23,7 @@ pub struct Foreign<'a> {
     packed: Packed,
 }
 
-/// What is around a filter's bytes.
+/// The packing around a filter's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
     No,
@@ -32,7 +32,7 @@ enum Packed {
     Text,
 }
 
-/// Redisson's filter: the Redis string of its name, with the `size` and
+/// Opens Redisson's filter: its Redis string, with the `size` and
 /// `hashIterations` of its configuration, `{name}:config`.
 ///
 /// ```
@@ -45,7 +45,8 @@ pub fn redisson(string: Vec<u8>, size: u64, hashes: u32) -> Result<Foreign<'stat
     Ok(Foreign::new(Format::Redisson, Vec::new().into(), opened))
 }
 
-/// A string of bits, as SETBIT makes it, with the shape that its program knows.
+/// Opens a bit string written with SETBIT, given the shape that its program
+/// uses.
 ///
 /// ```
 /// use tamis_formats::{BitmapHash, BitmapShape};
@@ -74,18 +75,18 @@ impl<'a> Foreign<'a> {
         self.format
     }
 
-    /// What the file says of itself.
+    /// The facts stored in the file.
     pub fn facts(&self) -> Facts {
         self.filter.facts()
     }
 
-    /// How its system's users make bytes of keys. If there are several ways, the
-    /// file does not say which was taken.
+    /// How its system's users turn keys into bytes. If there are several ways,
+    /// the file doesn't say which one was used.
     pub fn keys(&self) -> &'static [Keys] {
         self.filter.keys().unwrap_or(self.format.keys())
     }
 
-    /// The same, with bytes of its own, or of the mapped file.
+    /// The same filter with owned bytes, or those of the mapped file.
     pub fn into_owned(self) -> Foreign<'static> {
         Foreign {
             format: self.format,
@@ -108,12 +109,12 @@ impl<'a> Foreign<'a> {
         self.filter.contains(self.file.view(), key)
     }
 
-    /// [`contains`](Self::contains) of many: `out[i]` becomes the answer for
-    /// `keys[i]`. Faster than one by one, because the waits for the memory
+    /// [`contains`](Self::contains) for many keys: `out[i]` becomes the answer
+    /// for `keys[i]`. Faster than single calls, because memory latencies
     /// overlap.
     ///
     /// # Panics
-    /// If there are not as many answers as keys.
+    /// If `keys` and `out` differ in length.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K], out: &mut [bool]) {
         assert_eq!(keys.len(), out.len(), "one answer for each key");
         out.fill(false);
@@ -127,8 +128,8 @@ impl<'a> Foreign<'a> {
         }
     }
 
-    /// Why [`contains`](Self::contains) says what it says: which bits or slots the key has, and what is
-    /// there. The verdict is that of `contains`.
+    /// Explains the answer of [`contains`](Self::contains): the bits or slots of the key, and their
+    /// values. The verdict is that of `contains`.
     ///
     /// ```
     /// let mut filter = tamis_formats::create(tamis_formats::Create::Dcso, 100, 0.01)?;
@@ -141,12 +142,13 @@ impl<'a> Foreign<'a> {
         self.filter.explain(self.file.view(), key)
     }
 
-    /// The name of the hash that its system makes of a key, as in `murmur3-128`.
+    /// The name of the hash that its system computes from keys, such as
+    /// `murmur3-128`.
     pub fn hash_name(&self) -> &'static str {
         self.filter.hash_name(self.file.view())
     }
 
-    /// Whether keys can be added, or why not.
+    /// An error if keys can't be added, with the reason.
     pub fn check_writable(&self) -> Result<(), Error> {
         let format = self.format;
         let here = || self.filter.read_only(self.file.view());
@@ -154,14 +156,15 @@ impl<'a> Foreign<'a> {
         instead.map_or(Ok(()), |instead| Err(Error::ReadOnly { format, instead }))
     }
 
-    /// Adds a key, as the filter's own system would; whether it was new.
-    /// A cuckoo filter takes a key as often as it is added.
+    /// Adds a key, as the filter's own system would; returns whether it was
+    /// new. A cuckoo filter stores a key as often as it is added.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
         self.check_writable()?;
         self.filter.insert(&mut self.file, key)
     }
 
-    /// Whether keys can be removed: only from a cuckoo filter.
+    /// An error if keys can't be removed. They can only be removed from cuckoo
+    /// filters.
     pub fn check_removable(&self) -> Result<(), Error> {
         if self.filter.can_remove() {
             return Ok(());
@@ -173,17 +176,17 @@ impl<'a> Foreign<'a> {
         })
     }
 
-    /// Removes a key once from a cuckoo filter; whether it was there.
-    /// Remove only what was added: another key may go instead.
+    /// Removes one copy of a key from a cuckoo filter; returns whether it was
+    /// there. Only remove keys that were added: otherwise another key may be
+    /// removed instead.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
         self.check_removable()?;
         Ok(self.filter.remove(key))
     }
 
-    /// Takes in all keys of another filter of the same format, size and
-    /// hashes. A count that the file has becomes the sum of both, since the keys
-    /// that both have are not known; poppy's becomes the estimate that poppy
-    /// makes.
+    /// Adds all keys of another filter with the same format, size and hashes.
+    /// If the file has a count, it becomes the sum of both, since we can't know
+    /// how many keys both have; for poppy, it becomes poppy's own estimate.
     ///
     /// ```
     /// use tamis_formats::{Create, create};
@@ -217,7 +220,7 @@ impl<'a> Foreign<'a> {
         })
     }
 
-    /// The file, to be read by its own system.
+    /// The file, in its own system's format.
     pub fn to_bytes(&self) -> Vec<u8> {
         let file = self.filter.write(self.file.view());
         match self.packed {
@@ -226,15 +229,15 @@ impl<'a> Foreign<'a> {
             Packed::Gzip => {
                 let mut packed = Vec::new();
                 let level = flate2::Compression::default();
-                // Reading from memory and writing to it can't fail.
+                // Reading from and writing to memory can't fail.
                 let _ = flate2::read::GzEncoder::new(&*file, level).read_to_end(&mut packed);
                 packed
             }
         }
     }
 
-    /// Makes [`to_bytes`](Self::to_bytes) give another of its format's files.
-    /// Its keys and bits stay as they are.
+    /// Makes [`to_bytes`](Self::to_bytes) return another of its format's files.
+    /// Its keys and bits don't change.
     ///
     /// ```
     /// use tamis_formats::{Create, Format, Wrap, create, open};
@@ -256,46 +259,46 @@ impl<'a> Foreign<'a> {
         })
     }
 
-    /// Whether it was gzipped; written again, it is once more.
+    /// Whether it was gzipped; if so, it is gzipped again when written.
     pub fn is_gzipped(&self) -> bool {
         self.packed == Packed::Gzip
     }
 
-    /// Whether it was gzipped, or text of pybloomfilter's `to_base64`; written
-    /// again, it is once more.
+    /// Whether it was gzipped, or text of pybloomfilter's `to_base64`; if so,
+    /// it is packed again when written.
     pub fn is_packed(&self) -> bool {
         self.packed != Packed::No
     }
 
-    /// Makes [`to_bytes`](Self::to_bytes) give the file without gzip or text
-    /// around it.
+    /// Makes [`to_bytes`](Self::to_bytes) return the file without gzip or
+    /// base64.
     pub const fn unpack(&mut self) {
         self.packed = Packed::No;
     }
 
-    /// The share of its bits, or of its slots, that are set.
+    /// The share of set bits or of used slots.
     pub fn fill(&self) -> f64 {
         self.filter.fill(self.file.view())
     }
 
-    /// How often a key that is not in it is taken for one, by how full it is.
+    /// The false-positive rate now, from how full it is.
     pub fn rate_now(&self) -> f64 {
         self.filter.rate(self.file.view())
     }
 
-    /// The number of keys, counted or estimated from how full it is; none if
+    /// The number of keys, counted or estimated from how full it is; `None` if
     /// every bit is set.
     pub fn keys_now(&self) -> Option<f64> {
         self.filter.key_count(self.file.view())
     }
 
-    /// How many bits it has; eight a slot in a cuckoo filter.
+    /// The number of bits; eight per slot in a cuckoo filter.
     pub fn bits(&self) -> u64 {
         self.filter.bits(self.file.view())
     }
 
-    /// How many bits a key has, in the newest of its layers; none in a cuckoo
-    /// filter.
+    /// The number of bits per key, in the newest of its layers; `None` for a
+    /// cuckoo filter.
     pub fn hashes(&self) -> Option<u64> {
         self.filter.hashes(self.file.view())
     }

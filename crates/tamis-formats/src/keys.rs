@@ -1,12 +1,12 @@
-//! How a key that somebody writes as text becomes the bytes that a filter of
-//! another system hashed.
+//! Turns a key written as text into the bytes that a filter of another system
+//! has hashed.
 
 use crate::error::Error;
 use crate::names::Keys;
 use std::borrow::Cow;
 
 impl Keys {
-    /// The bytes to ask for.
+    /// Encodes a text as the bytes to query.
     ///
     /// ```
     /// use tamis_formats::Keys;
@@ -66,9 +66,9 @@ impl Keys {
     }
 }
 
-/// `pickle.dumps(text, protocol=4)`, what Python 3.8 to 3.13 do unasked.
+/// `pickle.dumps(text, protocol=4)`, the default of Python 3.8 to 3.13.
 fn pickled(text: &str) -> Vec<u8> {
-    /// What is longer stands outside of a frame.
+    /// Longer values are outside of a frame.
     const FRAME: usize = 64 << 10;
     let mut value = match u8::try_from(text.len()) {
         Ok(len) => vec![0x8C, len],
@@ -88,8 +88,8 @@ fn pickled(text: &str) -> Vec<u8> {
     pickle
 }
 
-/// What Kryo 5 writes for a String: the number of its class, then short ASCII with
-/// its last byte marked, or a length and UTF-8 of each unit of UTF-16 by itself.
+/// Kryo 5's encoding of a String: the number of its class, then short ASCII
+/// with its last byte marked, or a length and UTF-8 of each UTF-16 unit.
 fn kryo5(text: &str) -> Vec<u8> {
     const STRING: u8 = 3;
     let mut bytes = vec![STRING];
@@ -98,7 +98,7 @@ fn kryo5(text: &str) -> Vec<u8> {
         *bytes.last_mut().expect("at least two") |= 0x80;
         return bytes;
     }
-    // The first byte has six bits of the number, the others seven.
+    // The first byte has six bits of the number, the others seven each.
     let mut len = text.encode_utf16().count() as u64 + 1;
     let (mut mark, mut more, mut width) = (0x80, 0x40, 6);
     loop {
@@ -124,7 +124,8 @@ fn kryo5(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// What Jackson writes for a String: what is not of UTF-16's first plane is escaped.
+/// Jackson's encoding of a String: characters beyond UTF-16's first plane are
+/// escaped.
 fn json(text: &str) -> Vec<u8> {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -147,11 +148,11 @@ fn json(text: &str) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The prime that Python's hashes of numbers are remainders of.
+/// The modulus of Python's hashes of numbers.
 const PYTHON_PRIME: u64 = (1 << 61) - 1;
 
-/// `hash()` of the number in a 64-bit Python, in which equal numbers have one
-/// hash, whole or not.
+/// `hash()` of a number in a 64-bit Python. Equal numbers have the same hash,
+/// whether integer or float.
 fn python_number(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
@@ -167,7 +168,7 @@ fn python_number(text: &str) -> Option<i64> {
     Some(python_hash(negative, digits.iter().fold(0, next)))
 }
 
-/// `hash()` of a float; that of NaN is another for each object.
+/// `hash()` of a float; for NaN, it differs from object to object.
 fn python_float(number: f64) -> Option<i64> {
     if number.is_nan() {
         return None;
@@ -188,7 +189,7 @@ fn python_float(number: f64) -> Option<i64> {
     Some(python_hash(negative, product as u64))
 }
 
-/// -1 is what an error is to Python, and becomes -2.
+/// Python reserves -1 for errors, so it becomes -2.
 const fn python_hash(negative: bool, rest: u64) -> i64 {
     match (negative, rest as i64) {
         (true, 1) => -2,
@@ -205,7 +206,7 @@ fn parse<T: std::str::FromStr>(text: &str) -> Option<T> {
 mod tests {
     use super::*;
 
-    /// What Python's `encode` and `struct.pack` make of them.
+    /// The results of Python's `encode` and `struct.pack`.
     #[test]
     fn bytes_are_those_that_other_languages_make() {
         for (keys, text, expected) in [
@@ -238,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What CPython 3.11 says: `hash(...)` of each.
+    /// The results of `hash(...)` in CPython 3.11.
     #[test]
     fn numbers_hash_as_in_python() {
         let prime = PYTHON_PRIME as i64;
@@ -286,8 +287,8 @@ mod tests {
         }
     }
 
-    /// What Kryo 5.6.2 (`setReferences(false)`) and Jackson 2 write for each, in hex;
-    /// of long ones how they begin.
+    /// The results of Kryo 5.6.2 (`setReferences(false)`) and Jackson 2 in hex; for long ones, the
+    /// beginning.
     #[test]
     fn redissons_codecs_write_what_theirs_do() {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();

@@ -1,5 +1,5 @@
-//! Several plain filters in one file, of which a key may be in any. Nothing is added to them here: when the last is full,
-//! only their makers know what the next one is.
+//! Several plain filters in one file; a key may be in any of them. Read-only, because only the original systems know
+//! the size of the next filter when the last one is full.
 
 use crate::Facts;
 use crate::bytes::View;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub(crate) struct Layers {
     pub(crate) plains: Vec<Plain>,
     pub(crate) facts: Facts,
-    /// Why no key can be added.
+    /// Why keys can't be added.
     pub(crate) read_only: &'static str,
-    /// The file, if its bits are not in place there, such as JSON.
+    /// The file, if it doesn't contain the bits in place, as with JSON.
     pub(crate) original: Option<Arc<[u8]>>,
 }
 

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! Few formats identify themselves, and fewer say how their keys became bytes.
-//! [`open`] recognises formats by magic numbers and exact lengths, and returns an
-//! error that asks for more where that is not enough; [`Keys`] turns what people
-//! write into bytes.
+//! [`open`] recognises formats by magic numbers and exact lengths, and asks for
+//! more with an error if that isn't enough; [`Keys`] turns text written by
+//! people into bytes.
 
 mod about;
 mod bits;
@@ -38,14 +38,14 @@ mod slices;
 mod thrift;
 mod wrap;
 
-/// RedisBloom's filters as a server holds them; [`open`] is for files.
+/// RedisBloom's filters as kept by a server; use [`open`] for files.
 pub mod redisbloom {
     pub use crate::format::redis::chain::Chain;
     pub use crate::format::redis::cuckoo::Cuckoo;
     pub use crate::format::redis::rdb::{Sink, Source};
 }
 
-/// valkey-bloom's filters as a server holds them.
+/// valkey-bloom's filters as kept by a server.
 pub mod valkeybloom {
     pub use crate::format::valkey_chain::Chain;
 }
@@ -66,7 +66,7 @@ pub use format::redisson::Shape as RedissonShape;
 pub use names::{Format, Keys};
 pub use wrap::Wrap;
 
-/// The examples of README.md compile.
+/// Compiles the examples of README.md.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,9 @@
-//! The formats, and the ways to make bytes of keys, by name.
+//! The names of formats and of key encodings.
 
 use std::fmt;
 
-/// Enums whose variants have names, with `ALL`, `name`, `Display` and `FromStr`.
+/// Defines enums whose variants have names, with `ALL`, `name`, `Display` and
+/// `FromStr`.
 macro_rules! named {
     ($($(#[$doc:meta])* pub enum $enum:ident {
         $($(#[$of:meta])* $variant:ident = $name:literal,)*
@@ -15,7 +16,7 @@ macro_rules! named {
         }
 
         impl $enum {
-            /// Every one.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The name on the command line.
@@ -53,27 +54,27 @@ macro_rules! named {
 }
 
 named! {
-    /// The formats that are known here.
+    /// The known formats.
     pub enum Format {
-        /// abloom's `to_bytes`.
+        /// abloom, from `to_bytes`.
         Abloom = "abloom",
         /// Bitcoin's BIP 37.
         Bip37 = "bip37",
-        /// Go's bits-and-blooms, binary or JSON.
+        /// Go's bits-and-blooms, in binary or JSON.
         BitsAndBlooms = "bits-and-blooms",
-        /// A string of bits as SETBIT makes it, and nothing else.
+        /// A bit string written with SETBIT, without a header.
         Bitmap = "bitmap",
         /// Cassandra's `Filter.db`, from version 4 on.
         Cassandra = "cassandra",
-        /// DCSO's bloom, and poppy's version 1.
+        /// DCSO's bloom, the same as poppy's version 1.
         Dcso = "dcso",
         /// The crate fastbloom, as JSON.
         Fastbloom = "fastbloom",
         /// The crate and Python package fastbloom_rs, with the number of hashes before the bits.
         FastbloomRs = "fastbloom-rs",
-        /// FastFilter's xor and binary fuse filters, of C, Go and Rust.
+        /// FastFilter's xor and binary fuse filters, from C, Go and Rust.
         FastFilter = "fastfilter",
-        /// Guava's `BloomFilter.writeTo`.
+        /// Guava, from `BloomFilter.writeTo`.
         Guava = "guava",
         /// A table of LevelDB.
         LevelDb = "leveldb",
@@ -83,17 +84,18 @@ named! {
         NpmBloomfilter = "bloomfilter",
         /// A column of an ORC file.
         Orc = "orc",
-        /// Parquet's split-block filters: a column's in a file, or one by itself.
+        /// Parquet's split-block filters: those of a column in a file, or a
+        /// single one.
         Parquet = "parquet",
         /// poppy's version 2.
         Poppy = "poppy",
-        /// pybloom_live's `tofile`, of both its classes.
+        /// pybloom_live, from `tofile` of both its classes.
         PybloomLive = "pybloom-live",
         /// pybloomfiltermmap3.
         Pybloomfilter = "pybloomfilter",
-        /// pyprobables' `BloomFilter.export`.
+        /// pyprobables, from `BloomFilter.export`.
         Pyprobables = "pyprobables",
-        /// rbloom's `save`.
+        /// rbloom, from `save`.
         Rbloom = "rbloom",
         /// RedisBloom's Bloom filter: DUMP, chunks, or in an RDB file.
         RedisBloom = "redisbloom",
@@ -103,38 +105,41 @@ named! {
         Redisson = "redisson",
         /// A table of RocksDB.
         RocksDb = "rocksdb",
-        /// Spark's `BloomFilter.writeTo`.
+        /// Spark, from `BloomFilter.writeTo`.
         Spark = "spark",
-        /// A filter out of valkey-bloom.
+        /// A filter from valkey-bloom.
         Valkey = "valkey-bloom",
     }
 
-    /// How keys became bytes. Few files say it; their users must know.
+    /// How keys became bytes. Few files say it, so their users must know.
     pub enum Keys {
         /// The bytes themselves; text as UTF-8.
         Utf8 = "utf8",
         /// Text as UTF-16, little-endian (Guava's `unencodedCharsFunnel`).
         Utf16 = "utf16",
-        /// Whole numbers as four bytes, little-endian.
+        /// Integers as four bytes, little-endian.
         Int32 = "int32",
-        /// Whole numbers as eight bytes, little-endian.
+        /// Integers as eight bytes, little-endian.
         Int64 = "int64",
-        /// Whole numbers that are not negative, as eight bytes, little-endian.
+        /// Non-negative integers as eight bytes, little-endian.
         Uint64 = "uint64",
-        /// Numbers as four bytes of IEEE 754, little-endian.
+        /// Numbers as four-byte IEEE 754, little-endian.
         Float32 = "float32",
-        /// Numbers as eight bytes of IEEE 754, little-endian.
+        /// Numbers as eight-byte IEEE 754, little-endian.
         Float64 = "float64",
-        /// Numbers as Python's `hash()` of them, eight bytes, little-endian
-        /// (pybloomfiltermmap3); whole numbers of any size.
+        /// Numbers as their `hash()` in Python, eight bytes, little-endian
+        /// (pybloomfiltermmap3); integers may have any size.
         PythonNumber = "python-number",
-        /// Text as Python's `pickle.dumps` of it, by protocol 4.
+        /// Text as pickled by Python's `pickle.dumps` with protocol 4.
         PythonPickle = "python-pickle",
-        /// Text as Rust's `Hash` of `str` has it: UTF-8, and a byte of ones.
+        /// Text as hashed by Rust's `Hash` for `str`: UTF-8, followed by the
+        /// byte 0xFF.
         RustStr = "rust-str",
-        /// Text as Kryo 5's `writeClassAndObject` has it (Redisson's default codec).
+        /// Text as written by Kryo 5's `writeClassAndObject` (Redisson's
+        /// default codec).
         Kryo5 = "kryo5",
-        /// Text as Jackson writes it in JSON, in quotes (Redisson's JsonJacksonCodec).
+        /// Text as a JSON string written by Jackson, in quotes (Redisson's
+        /// JsonJacksonCodec).
         Json = "json",
         /// Text in upper case (hex SHA-1 in CIRCL's hash list).
         Upper = "upper",
@@ -142,11 +147,12 @@ named! {
         Lower = "lower",
     }
 
-    /// How the versions of pybloomfiltermmap hash. Their files don't say it.
+    /// The hashes of the versions of pybloomfiltermmap. Their files don't say
+    /// which one they use.
     pub enum Hash {
-        /// MurmurHash3 of 64 bits: version 0.3.15 and pybloomfiltermmap3.
+        /// 64-bit MurmurHash3: version 0.3.15 and pybloomfiltermmap3.
         Murmur = "murmur",
-        /// The same, cut to 32 bits: versions 0.3.12 to 0.3.14.
+        /// The same, truncated to 32 bits: versions 0.3.12 to 0.3.14.
         Murmur32 = "murmur32",
         /// The first 32 bits of SHA-512: versions 0.3.6 to 0.3.11.
         Sha512 = "sha512",
@@ -158,7 +164,7 @@ named! {
 }
 
 impl Keys {
-    /// How many bytes every key has, if all have as many.
+    /// The number of bytes of a key, if it is fixed.
     ///
     /// ```
     /// assert_eq!(tamis_formats::Keys::Int64.value_len(), Some(8));

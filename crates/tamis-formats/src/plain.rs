@@ -1,5 +1,5 @@
-//! The textbook's filter: one run of bits, and for a key some of them. Most
-//! formats are this, and differ in the hash, the order and the header.
+//! The textbook's filter: one run of bits, some of which belong to a key. Most formats use it, and
+//! differ in hash, bit order and header.
 
 use crate::Error;
 use crate::bits::{Bits, Modulus};
@@ -11,25 +11,25 @@ use tamis::internals::raw::{Cell, Look};
 pub(crate) struct Plain {
     pub(crate) bits: Bits,
     pub(crate) probe: Probe,
-    /// By the number of bits that positions are reduced to, which some formats
-    /// do not round up as they do the bits they store.
+    /// Positions are reduced modulo this. Some formats don't round it up, though they round up the
+    /// number of bits that they store.
     modulus: Modulus,
 }
 
-/// Filters of at most this many bits are shown whole.
+/// Filters of at most this many bits are shown completely.
 const FEW: u64 = 512;
 
-/// Keys whose bits are fetched together: enough to hide the memory's latency.
+/// Keys whose bits are prefetched together: enough to hide memory latency.
 pub(crate) const BLOCK: usize = 32;
 
 impl Plain {
-    /// The bits must lie in the file, and be one at least.
+    /// The bits must be within the file, and there must be at least one.
     pub(crate) const fn new(bits: Bits, probe: Probe) -> Self {
         let modulus = Modulus::new(bits.len);
         Self::with_modulus(bits, probe, modulus)
     }
 
-    /// The same, of numbers that are made for another size.
+    /// The same for positions reduced modulo another number than that of the bits.
     pub(crate) const fn with_modulus(bits: Bits, probe: Probe, modulus: Modulus) -> Self {
         Self {
             bits,
@@ -45,7 +45,7 @@ impl Plain {
             || !self.probe.is_single() && self.probe.all_as_text(key, &self.modulus, is_set)
     }
 
-    /// [`contains`](Self::contains) of a probe of sums, which many filters have of a key.
+    /// [`contains`](Self::contains) for a probe of sums, which many filters share for a key.
     #[inline]
     pub(crate) fn contains_sums(&self, file: View<'_>, (first, step): (u64, u64)) -> bool {
         sums(self.probe.hashes(), first, step, |x| {
@@ -53,7 +53,7 @@ impl Plain {
         })
     }
 
-    /// What [`contains`](Self::contains) looks at: a key may have bits in two ways.
+    /// The bits that [`contains`](Self::contains) reads. A key may have bits in two ways.
     pub(crate) fn looks(&self, file: View<'_>, key: &[u8]) -> Vec<Look> {
         let (mut as_bytes, mut as_text) = (Vec::new(), Vec::new());
         self.probe.all(key, &self.modulus, |bit| {
@@ -79,7 +79,7 @@ impl Plain {
         [as_bytes].into_iter().chain(as_text).map(look).collect()
     }
 
-    /// Sets `out[i]` where it may have the key; leaves the others alone.
+    /// Sets `out[i]` where it may have the key; leaves the others unchanged.
     pub(crate) fn contains_many(&self, file: View<'_>, keys: &[&[u8]], out: &mut [bool]) {
         let each = self.probe.hashes() as usize;
         let mut positions = Vec::with_capacity(BLOCK * each);
@@ -98,7 +98,7 @@ impl Plain {
         }
     }
 
-    /// Whether any bit was new.
+    /// Adds a key; returns whether any bit was new.
     pub(crate) fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
         let mut new = false;
         self.probe.all(key, &self.modulus, |bit| {
@@ -108,7 +108,7 @@ impl Plain {
         new
     }
 
-    /// Sets all bits of another one, whose keys have the same.
+    /// ORs in another filter with the same shape.
     pub(crate) fn union_with(
         &self,
         file: &mut [u8],
@@ -129,13 +129,13 @@ impl Plain {
         Ok(())
     }
 
-    /// How often a key that is not in it is taken for one.
+    /// The false-positive rate now.
     pub(crate) fn rate(&self, file: View<'_>) -> f64 {
         let fill = self.bits.fill(file);
         let one = match self.probe {
             Probe::NpmSlices { slice, hashes, .. } => {
-                // A key's bits follow from two remainders: small slices have so few pairs of them
-                // that keys have all bits in common with another. Slices end with unused bits.
+                // A key's bits follow from two remainders. Small slices have so few pairs of these
+                // that different keys often share all bits. Slices end with unused bits.
                 let different = self.modulus.divisor() as f64;
                 let fill = (fill * slice as f64 / different).min(1.0);
                 let keys = keys_by_fill(fill, different, 1.0).unwrap_or(f64::INFINITY);
@@ -147,16 +147,14 @@ impl Plain {
         1.0 - (1.0 - one).powi(self.probe.ways())
     }
 
-    /// The number of keys, estimated from how many bits are set; none if all
-    /// are.
+    /// The number of keys, estimated from the number of set bits; `None` if all are set.
     pub(crate) fn keys(&self, file: View<'_>) -> Option<f64> {
         let (fill, bits) = (self.bits.fill(file), self.bits.len as f64);
         keys_by_fill(fill, bits, self.probe.hashes() as f64)
     }
 }
 
-/// The number of keys that set this share of a number of bits; none if all are
-/// set.
+/// The number of keys that set this share of a number of bits; `None` if all are set.
 pub(crate) fn keys_by_fill(fill: f64, bits: f64, hashes: f64) -> Option<f64> {
     let keys = -(-fill).ln_1p() * bits / hashes;
     keys.is_finite().then_some(keys)

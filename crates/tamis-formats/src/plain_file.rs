@@ -14,23 +14,23 @@ use std::sync::Arc;
 pub(crate) struct PlainFile {
     plain: Plain,
     facts: Facts,
-    /// How its keys became bytes, if that is known better than of its format.
+    /// How its keys became bytes, if known more precisely than from the format.
     pub(crate) keys: Option<&'static [Keys]>,
     envelope: Option<Arc<dyn Envelope>>,
-    /// The files that the format has for the same filter, if there are several.
+    /// The file formats for the same filter, if there are several.
     pub(crate) envelopes: &'static [(Wrap, Option<MakeEnvelope>)],
 }
 
 pub(crate) type MakeEnvelope = fn() -> Arc<dyn Envelope>;
 
-/// A file whose bits are not in place, such as JSON.
+/// A file that doesn't contain the bits in place, such as JSON.
 pub(crate) trait Envelope: Debug + Send + Sync {
-    /// The file, of what the filter works on.
+    /// The file, from the bytes that the filter uses.
     fn write(&self, file: View<'_>) -> Vec<u8>;
 }
 
 impl PlainFile {
-    /// The bits must lie in the file, and be one at least.
+    /// The bits must be within the file, and there must be at least one.
     pub(crate) const fn new(bits: Bits, probe: Probe) -> Self {
         Self::of(Plain::new(bits, probe))
     }
@@ -50,7 +50,7 @@ impl PlainFile {
         self
     }
 
-    /// The filter of an envelope, which works on these bytes.
+    /// The filter of an envelope; it uses these bytes.
     pub(crate) fn within(mut self, envelope: impl Envelope + 'static, file: Vec<u8>) -> Opened {
         self.envelope = Some(Arc::new(envelope));
         Opened::new(self, file)

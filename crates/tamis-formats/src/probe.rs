@@ -1,4 +1,4 @@
-//! From a key to the numbers of its bits, as each system does it.
+//! From a key to its bit positions, as computed by each system.
 
 use crate::bits::Modulus;
 use crate::hash::murmur::{self, Tail};
@@ -6,7 +6,7 @@ use crate::hash::{crates, sha2, small};
 use crate::names::Hash;
 use crate::slices::Slices;
 
-/// How many bits a key has, and which.
+/// How many bits a key has, and which ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Probe {
     /// Guava's MURMUR128_MITZ_32.
@@ -17,9 +17,9 @@ pub(crate) enum Probe {
     Spark1 { hashes: u64 },
     /// Spark's second version.
     Spark2 { hashes: u64, seed: u32 },
-    /// DCSO's, which is poppy's first version.
+    /// DCSO, the same as poppy's first version.
     Dcso { hashes: u64 },
-    /// One whole hash a bit (pybloomfiltermmap).
+    /// A whole hash per bit (pybloomfiltermmap).
     Seeds { hash: Hash, seeds: Box<[u32]> },
     /// Go's bits-and-blooms.
     BitsAndBlooms { hashes: u64 },
@@ -33,24 +33,24 @@ pub(crate) enum Probe {
     Bip37 { hashes: u64, tweak: u32 },
     /// npm's bloom-filters.
     Npm { hashes: u64, seed: u64 },
-    /// The same, each bit in a slice of its own, of so many bits.
+    /// The same with one slice per bit, of this many bits.
     NpmSlices { hashes: u64, seed: u64, slice: u64 },
     /// npm's bloomfilter.
     NpmBloomfilter { hashes: u64 },
     /// The crate fastbloom_rs.
     FastbloomRs { hashes: u64 },
-    /// pybloom_live; of some filters it is not known by which of two hashes.
+    /// pybloom_live; for some filters, either of two hashes is possible.
     Slices {
         slices: Box<Slices>,
         other: Option<Box<Slices>>,
     },
     /// Cassandra from version 4 on.
     Cassandra { hashes: u64 },
-    /// ORC, of the 64-bit hash of a value.
+    /// ORC, from the 64-bit hash of a value.
     Orc { hashes: u64, integers: bool },
     /// LevelDB.
     LevelDb { hashes: u64 },
-    /// abloom, eight bits in one block.
+    /// abloom: eight bits in one block.
     Abloom { blocks: u64 },
     /// The crate fastbloom.
     Fastbloom {
@@ -58,17 +58,17 @@ pub(crate) enum Probe {
         bits: u64,
         secret: [u8; 16],
     },
-    /// pyprobables, of bytes or of the code points of text.
+    /// pyprobables: from bytes or from the code points of text.
     Pyprobables { hashes: u64 },
-    /// rbloom, by the hash of its documentation.
+    /// rbloom, with the hash from its documentation.
     Rbloom { hashes: u64 },
-    /// `hash = seed * hash + unit` over UTF-16 and a mask, once a seed.
+    /// `hash = seed * hash + unit` over UTF-16, then a mask; once per seed.
     JavaSeeds { seeds: Box<[i32]>, mask: i32 },
-    /// Java's `hashCode`, its halves XORed, and a mask each.
+    /// Java's `hashCode` with its halves XORed, then one mask per bit.
     JavaSpread { masks: Box<[i32]>, of: JavaKey },
 }
 
-/// Of what Java's `hashCode` is.
+/// The type of key for Java's `hashCode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JavaKey {
     /// A `String`: its UTF-16.
@@ -92,10 +92,10 @@ impl JavaKey {
     }
 }
 
-/// No answer of i64's `%` may be negative.
+/// Keeps i64's `%` from returning negative numbers.
 const POSITIVE: u64 = i64::MAX as u64;
 
-/// The odd numbers of split-block filters.
+/// The odd multipliers of split-block filters.
 const ABLOOM: [u32; 8] = [
     0x47b6_137b,
     0x4497_4d91,
@@ -111,10 +111,10 @@ const ABLOOM: [u32; 8] = [
 const RBLOOM: u128 = 47_026_247_687_942_121_848_144_207_491_837_418_733;
 
 impl Probe {
-    /// Whether a key has bits, in one way only. pyprobables hashes the code points
-    /// of a str, and of bytes the bytes: a key that is text may be either. Versions of
-    /// pybloom_live differ in the hash of small filters. Of Java's
-    /// masks some make numbers that are negative, and no bits'.
+    /// Whether a key has bits, and in only one way. pyprobables hashes the code points of a str but
+    /// the bytes of a bytes object, so a text key may be either. Versions of pybloom_live differ in
+    /// the hash of small filters. Some of Java's masks yield negative numbers, which aren't
+    /// positions.
     pub(crate) const fn is_single(&self) -> bool {
         !matches!(
             self,
@@ -124,7 +124,8 @@ impl Probe {
         )
     }
 
-    /// The bits that a key has in its other way, if it has one.
+    /// Calls `each` with the bits that a key has in its other way, if there is
+    /// one.
     pub(crate) fn all_as_text(
         &self,
         key: &[u8],
@@ -145,7 +146,7 @@ impl Probe {
         }
     }
 
-    /// In how many ways a key that is ASCII is asked for.
+    /// In how many ways an ASCII key is looked up.
     pub(crate) const fn ways(&self) -> i32 {
         match self {
             Self::Slices { other: Some(_), .. } => 2,
@@ -153,7 +154,7 @@ impl Probe {
         }
     }
 
-    /// The name of the hash that the bits come from.
+    /// The name of the underlying hash.
     pub(crate) const fn hash_name(&self) -> &'static str {
         match self {
             Self::Guava32 { .. } | Self::Guava64 { .. } | Self::Cassandra { .. } => "murmur3-128",
@@ -180,7 +181,7 @@ impl Probe {
         }
     }
 
-    /// How many bits a key has.
+    /// The number of bits per key.
     pub(crate) fn hashes(&self) -> u64 {
         match self {
             Self::Seeds { seeds, .. } => seeds.len() as u64,
@@ -211,8 +212,8 @@ impl Probe {
         }
     }
 
-    /// Calls `each` with the number of each of the key's bits, below `m`, for
-    /// as long as it answers true; whether it always did.
+    /// Calls `each` with the key's bit positions, below `m`, for as long as it
+    /// returns true; returns whether it always did.
     #[inline]
     pub(crate) fn all(&self, key: &[u8], m: &Modulus, mut each: impl FnMut(u64) -> bool) -> bool {
         let murmur = |seed| murmur::x64_128(key, seed, Tail::Plain);
@@ -282,7 +283,7 @@ impl Probe {
             Self::Slices { ref slices, .. } => slices.all(key, each),
             Self::Cassandra { hashes } => {
                 let (step, first) = murmur::x64_128(key, 0, Tail::Signed);
-                // Of a negative number the remainder's size, not its residue.
+                // The remainder's absolute value, not the residue.
                 sums(hashes, first, step, |x| {
                     each(m.of((x as i64).unsigned_abs()))
                 })
@@ -368,7 +369,8 @@ fn npm(hashes: u64, seed: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) ->
     (0..hashes).all(|i| each(a + i * b + (i * i * i - i) / 6))
 }
 
-/// FNV-1a of a string's units of 16 bits, its halves as numbers with a sign, and enhanced double hashing.
+/// FNV-1a of a string's 16-bit units, whose halves are signed numbers, and
+/// enhanced double hashing.
 fn npm_bloomfilter(
     hashes: u64,
     m: &Modulus,
@@ -383,7 +385,7 @@ fn npm_bloomfilter(
     let hash = small::fnv_64(0, units.map(u64::from));
     let residue = |half: u32| {
         let size = m.of(u64::from((half as i32).unsigned_abs()));
-        // Of a negative number, what is missing to the next multiple.
+        // For a negative number, the distance to the next multiple.
         m.of(if (half as i32) < 0 {
             m.get() - size
         } else {
@@ -432,8 +434,8 @@ fn rbloom(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
     })
 }
 
-/// One whole hash a seed: calls `group` with the numbers of the key's bits, a few
-/// at a time, for as long as it answers true.
+/// A whole hash per seed: calls `group` with the key's bit positions, a few at
+/// a time, for as long as it returns true.
 #[inline]
 pub(crate) fn of_seeds(
     hash: Hash,
@@ -460,7 +462,7 @@ pub(crate) fn of_seeds(
         }
 }
 
-/// What versions of pybloomfiltermmap before 0.3.15 hash to.
+/// The hash of pybloomfiltermmap before 0.3.15.
 fn old_hash(hash: Hash, key: &[u8], seed: u32) -> u32 {
     match hash {
         Hash::Djb => small::djb_32(key, seed),
@@ -476,7 +478,7 @@ fn old_hash(hash: Hash, key: &[u8], seed: u32) -> u32 {
     }
 }
 
-/// `first`, then what `next` makes of it, and so on.
+/// `first`, then `next` of it, and so on.
 #[inline(always)]
 fn walk<T: Copy>(
     times: u64,
@@ -498,15 +500,15 @@ pub(crate) fn sums(times: u64, first: u64, step: u64, each: impl FnMut(u64) -> b
     walk(times, first, |x| x.wrapping_add(step), each)
 }
 
-/// What RedisBloom makes the numbers of a key's bits of: the first, and the step to
-/// the next.
+/// RedisBloom's numbers for the bit positions of a key: the first, and the step
+/// to the next.
 #[inline]
 pub(crate) fn redis(key: &[u8]) -> (u64, u64) {
     let first = murmur::murmur2_64a(key, 0xc6a4_a793_5bd1_e995);
     (first, murmur::murmur2_64a(key, first))
 }
 
-/// `first + i · step` in 32 bits from i = 1 on, without its sign.
+/// `first + i · step` in 32 bits from i = 1 on, with the sign dropped.
 #[inline(always)]
 fn signed(times: u64, first: u32, step: u32, mut each: impl FnMut(u64) -> bool) -> bool {
     let next = |x: u32| x.wrapping_add(step);
@@ -515,7 +517,7 @@ fn signed(times: u64, first: u32, step: u32, mut each: impl FnMut(u64) -> bool) 
     })
 }
 
-/// A number without its sign, as Java's `~` makes it.
+/// Makes a number non-negative as Java's `~` does.
 const fn positive(x: i64) -> u64 {
     if x < 0 { !x as u64 } else { x as u64 }
 }

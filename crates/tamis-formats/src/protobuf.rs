@@ -1,4 +1,4 @@
-//! As much of protocol buffers as ORC's indices need.
+//! The parts of protocol buffers that ORC's indices need.
 
 use crate::{Error, Format};
 

@@ -1,8 +1,8 @@
-//! Bits in slices, one of a key in each, whose numbers are pieces of long digests (pybloom_live).
+//! Bits in slices, with one bit of a key in each, whose positions are pieces of long digests (pybloom_live).
 
 use crate::hash::{md, sha2};
 
-/// What pybloom_live hashes by; the fewer bits it needs, the shorter.
+/// The hash of pybloom_live; shorter if it needs fewer bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Digest {
     /// Up to version 3.
@@ -39,21 +39,21 @@ impl Digest {
     }
 }
 
-/// How many slices there are and how long, and how a key's bits are found in them.
+/// The number and length of slices, and how a key's bits are found in them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slices {
     pub(crate) count: u64,
-    /// Bits of a slice.
+    /// Bits per slice.
     pub(crate) long: u64,
     pub(crate) digest: Digest,
-    /// Bytes of a number.
+    /// Bytes per position.
     piece: usize,
-    /// What is hashed before the key: one digest after the other, until there are numbers for all slices.
+    /// Hashed before the key: as many as needed for the positions in all slices.
     salts: Vec<Vec<u8>>,
 }
 
 impl Slices {
-    /// As pybloom_live chooses; `is_old` up to version 3, where that makes a difference.
+    /// As pybloom_live chooses; `is_old` means up to version 3, where that makes a difference.
     pub(crate) fn new(count: u64, long: u64, is_old: bool) -> Self {
         let piece = match long {
             0x8000_0000.. => 8,
@@ -81,7 +81,7 @@ impl Slices {
         }
     }
 
-    /// Calls `each` with the number of each of the key's bits, for as long as it answers true; whether it always did.
+    /// Calls `each` with the key's bit positions for as long as it returns true; returns whether it always did.
     pub(crate) fn all(&self, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
         let mut slice = 0;
         self.salts.iter().all(|salt| {

@@ -1,23 +1,23 @@
-//! Thrift's compact protocol, as a tree that is written again as it was read:
-//! what Parquet's footer is made of, with fields that nobody here knows.
+//! Thrift's compact protocol, as a tree that is written back as it was read,
+//! including unknown fields. Parquet's footer uses it.
 
-/// A value of any type. Numbers are kept as they are written.
+/// A value of any type. Numbers are kept as written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'a> {
     Bool(bool),
     Byte(u8),
-    /// 16, 32 or 64 bits, by the type's code.
+    /// 16, 32 or 64 bits, with the code of the type.
     Integer(u8, i64),
     Double([u8; 8]),
     Binary(&'a [u8]),
-    /// A list or a set, by the code, and its elements' type.
+    /// A list or a set, by the code, with the type of its elements.
     List(u8, u8, Vec<Value<'a>>),
-    /// Types of keys and values.
+    /// The types of keys and values.
     Map(u8, u8, Vec<(Value<'a>, Value<'a>)>),
     Struct(Struct<'a>),
 }
 
-/// Fields by their numbers, in the order of the file.
+/// Fields with their numbers, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Struct<'a>(pub(crate) Vec<(i16, Value<'a>)>);
 
@@ -33,7 +33,7 @@ const LIST: u8 = 9;
 const SET: u8 = 10;
 const MAP: u8 = 11;
 const STRUCT: u8 = 12;
-/// Deeper than any footer, and no deeper than the stack.
+/// Deeper than any footer, but not too deep for the stack.
 const MOST_DEPTH: u32 = 64;
 
 impl<'a> Struct<'a> {
@@ -51,7 +51,7 @@ impl<'a> Struct<'a> {
             .map(|(_, value)| value)
     }
 
-    /// Sets a field, at its place in the order of numbers.
+    /// Sets a field, keeping the order of numbers.
     pub(crate) fn set(&mut self, id: i16, value: Value<'a>) {
         self.0.retain(|(field, _)| *field != id);
         let at = self
@@ -91,7 +91,7 @@ impl<'a> Struct<'a> {
         })
     }
 
-    /// Reads a struct; gives what follows it.
+    /// Reads a struct; returns the bytes after it.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut reader = Reader { rest: bytes };
         let fields = reader.fields(0)?;
@@ -137,7 +137,7 @@ impl Value<'_> {
 
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            // Within a list; as a field it is the type.
+            // In a list; as a field, the value is in the type.
             Self::Bool(yes) => out.push(if *yes { TRUE } else { FALSE }),
             Self::Byte(byte) => out.push(*byte),
             Self::Integer(_, number) => varint(out, zigzag(*number)),
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A count of elements, none of which takes less than a byte.
+    /// A count of elements, each of which takes at least one byte.
     fn count(&self, count: u64) -> Option<usize> {
         usize::try_from(count)
             .ok()

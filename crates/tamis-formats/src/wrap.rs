@@ -1,11 +1,11 @@
-//! The files that a format has for one and the same filter.
+//! The file formats for the same filter.
 
-/// The files that a format has for one and the same filter.
+/// The file formats for the same filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrap {
-    /// RedisBloom's, as DUMP gives it and RESTORE takes it.
+    /// RedisBloom's DUMP, for RESTORE.
     Dump,
-    /// RedisBloom's, as SCANDUMP gives it and LOADCHUNK takes it.
+    /// RedisBloom's SCANDUMP, for LOADCHUNK.
     Chunks,
     /// bits-and-blooms's JSON.
     Json,
@@ -14,7 +14,7 @@ pub enum Wrap {
 }
 
 impl Wrap {
-    /// Every one.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::Dump, Self::Chunks, Self::Json, Self::Binary];
 
     /// The name on the command line.

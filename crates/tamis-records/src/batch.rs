@@ -1,46 +1,45 @@
-//! The records of one chunk on their way: found, hashed, dealt out to the shards, decided, and picked for printing.
+//! The records of one chunk: found, hashed, distributed to the shards, decided, and selected for printing.
 
 use crate::key::{KeyMaker, NoKey, Refused, Wrong};
 use crate::reader::Chunk;
 use std::io::Write;
 use tamis::{Hash, Moment};
 
-/// Which records are printed. What it means to be chosen is the command's business: new, found, removed.
+/// The records to print. The command decides what "chosen" means: new, found, removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Print {
-    /// The chosen ones.
+    /// Chosen records.
     Chosen,
-    /// The chosen ones, each behind where it comes from.
+    /// Chosen records, each after its origin.
     Located(Prefix),
-    /// The chosen ones, each behind its length, four bytes, little-endian: for who must tell them apart, whatever they
-    /// hold.
+    /// Chosen records, each after its length in four bytes, little-endian, so that any content can be separated.
     Measured,
-    /// Those that were not chosen.
+    /// Records that were not chosen.
     Others,
-    /// None.
+    /// No records.
     Nothing,
 }
 
-/// What stands before a printed record, as `grep` has it: `FILE:NUMBER:`.
+/// The prefix of a printed record, as in `grep`: `FILE:NUMBER:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The name of its input.
     pub name: bool,
-    /// Its number in that input, from 1. A header row has one, too, so that it is the number of
-    /// the line unless fields have several.
+    /// Its number in that input, from 1. A header row counts, too, so that the number is that of the line unless fields
+    /// span lines.
     pub number: bool,
 }
 
 impl Print {
-    /// The answer for a record that is not printed.
+    /// The answer that keeps a record from being printed.
     pub(crate) fn silent(self) -> bool {
         self == Self::Others
     }
 }
 
-/// What stands for a key on its way: a hash, or bytes that another system will hash.
+/// Represents a key in the pipeline: a hash, or bytes that another system will hash.
 pub trait Token {
-    /// Which of this many shards decides it.
+    /// The shard that decides this key, out of this many.
     fn shard(&self, shards: usize) -> usize;
 }
 
@@ -58,23 +57,23 @@ impl Token for (Hash, Hash) {
     }
 }
 
-/// How many records lack what was asked for.
+/// The number of records without a key or time.
 #[derive(Default)]
 pub(crate) struct Without {
     pub(crate) key: u64,
     pub(crate) time: u64,
 }
 
-/// Keeps its memory from chunk to chunk.
+/// A batch, whose memory is reused from chunk to chunk.
 pub(crate) struct Batch<K> {
     /// Where each record ends in the chunk.
     ends: Vec<u32>,
     chosen: Vec<bool>,
-    /// One for each shard.
+    /// One lane per shard.
     pub(crate) lanes: Vec<Lane<K>>,
-    /// The first record that is not as the user said.
+    /// The first invalid record, and the reason.
     refused: Option<(usize, Wrong)>,
-    /// How many bytes the last records took behind their prefixes.
+    /// The bytes of the last records that were printed with prefixes.
     located: usize,
 }
 
@@ -94,14 +93,14 @@ impl<K> Lane<K> {
         }
     }
 
-    /// Its keys, and for each the same answer.
+    /// Its keys, all with this answer.
     pub(crate) fn undecided(&mut self, answer: bool) -> (&[K], &mut [bool]) {
         self.chosen.clear();
         self.chosen.resize(self.hashes.len(), answer);
         self.answers()
     }
 
-    /// Its keys, and the answers so far.
+    /// Its keys, with the answers so far.
     pub(crate) fn answers(&mut self) -> (&[K], &mut [bool]) {
         (&self.hashes, &mut self.chosen)
     }
@@ -122,7 +121,7 @@ impl<K: Token> Batch<K> {
         self.ends.len()
     }
 
-    /// Finds the records of `chunk` and hashes their keys. Gives the numbers of records without one, or without a time.
+    /// Finds the records of `chunk` and hashes their keys. Counts records without a key or a time.
     pub(crate) fn hash(
         &mut self,
         chunk: &Chunk,
@@ -165,21 +164,20 @@ impl<K: Token> Batch<K> {
         without
     }
 
-    /// What is wrong with a record, if it can't be decided. `before` counts those of the input that
-    /// come before this chunk's.
+    /// The error of the first invalid record. `before` is the number of records in the input before this chunk.
     pub(crate) fn refusal(&mut self, chunk: &Chunk, before: u64) -> Option<Refused> {
         let (at, why) = self.refused.take()?;
         Some(Refused::new(&chunk.input, before + at as u64 + 1, why))
     }
 
-    /// Notes what is wrong with the next record, unless one before it is wrong.
+    /// Records why the next record is invalid, unless an earlier one is.
     fn refuse(&mut self, why: impl FnOnce() -> Wrong) {
         if self.refused.is_none() {
             self.refused = Some((self.ends.len(), why()));
         }
     }
 
-    /// Where a record starts.
+    /// The start of a record.
     fn start(&self, record: usize) -> usize {
         match record {
             0 => 0,
@@ -189,7 +187,7 @@ impl<K: Token> Batch<K> {
 
     #[inline]
     fn push(&mut self, end: usize, hash: K) {
-        // One lane has all records, in order: which they are need not be noted.
+        // With one lane, which has all records in order, their numbers aren't needed.
         match &mut self.lanes[..] {
             [lane] => lane.hashes.push(hash),
             lanes => {
@@ -201,7 +199,7 @@ impl<K: Token> Batch<K> {
         self.ends.push(end as u32);
     }
 
-    /// Collects the shards' decisions; gives the number of chosen records.
+    /// Collects the shards' decisions; returns the number of chosen records.
     pub(crate) fn collect(&mut self) -> u64 {
         if let [lane] = &mut self.lanes[..] {
             std::mem::swap(&mut self.chosen, &mut lane.chosen);
@@ -216,8 +214,8 @@ impl<K: Token> Batch<K> {
         self.chosen.iter().map(|&chosen| u64::from(chosen)).sum()
     }
 
-    /// The bytes to print: a buffer, mostly the chunk's, and how much of it. `before` counts the records of the input
-    /// that come before this chunk's.
+    /// The bytes to print: a buffer, usually the chunk's, and their length. `before` is the number of records in the
+    /// input before this chunk.
     pub(crate) fn select(
         &mut self,
         chunk: &mut Chunk,
@@ -238,15 +236,15 @@ impl<K: Token> Batch<K> {
                 }
             }),
             Print::Measured => self.locate(chunk, |out, _, record| {
-                // A record is shorter than 4 GiB, or refused.
+                // Longer records are refused, so the length fits.
                 out.extend_from_slice(&(record.len() as u32).to_le_bytes());
             }),
             Print::Nothing => (Vec::new(), 0),
         }
     }
 
-    /// Copies the chosen records, each behind what `prefix` puts there; it is given the record's number in the chunk, from
-    /// 1, which a header row has not.
+    /// Copies the chosen records, each after the output of `prefix`. That gets the record's number in the chunk, from
+    /// 1, not counting a header row.
     fn locate(
         &mut self,
         chunk: &Chunk,
@@ -271,8 +269,8 @@ impl<K: Token> Batch<K> {
         (out, length)
     }
 
-    /// Moves the records to print together at the chunk's front: they are still in the cache, and one plain write
-    /// beats gathering hundreds of short pieces.
+    /// Moves the records to print to the front of the chunk: they are still in the cache, and one plain write is faster
+    /// than gathering hundreds of short pieces.
     fn gather(&self, chunk: &mut Chunk, wanted: bool) -> (Vec<u8>, usize) {
         let first = chunk.header;
         let mut kept = if chunk.prints_header { chunk.header } else { 0 };

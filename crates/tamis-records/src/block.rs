@@ -1,4 +1,4 @@
-//! Parts of a file that are read by position, by several threads at once.
+//! Blocks of a file, read by position, by several threads at once.
 
 use memchr::{memchr, memrchr};
 use std::fs::File;
@@ -6,23 +6,22 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The last record of a block mostly ends within so many bytes behind it.
+/// The last record of a block usually ends within this many bytes after the block.
 const BEYOND: usize = 4 << 10;
-/// Where the last record of a file is looked for.
+/// How far from the end of a file its last record is searched for.
 const LAST_RECORD: u64 = 64 << 10;
 
-/// What is left of a file, up to the end of a record.
+/// The rest of a file, up to the end of a record.
 pub(crate) struct Blocks {
     file: Arc<File>,
     next: u64,
     end: u64,
-    /// Whether a record starts where the next block does.
+    /// Whether a record starts at the start of the next block.
     at_border: bool,
 }
 
 impl Blocks {
-    /// From `start`, where a record starts, to the end of the last record that is there whole. Then the file's cursor is
-    /// behind it.
+    /// From `start`, the start of a record, to the end of the last whole record. Moves the file's cursor behind that.
     pub(crate) fn new(file: Arc<File>, start: u64, least: u64, delimiter: u8) -> Option<Self> {
         let len = file.metadata().ok()?.len();
         if len.saturating_sub(start) < least {
@@ -41,7 +40,7 @@ impl Blocks {
         })
     }
 
-    /// The next one, of about so many bytes.
+    /// The next block, of about this many bytes.
     pub(crate) fn next(&mut self, size: usize) -> Option<Block> {
         let start = self.next;
         self.next = self.end.min(start + size as u64);
@@ -60,11 +59,11 @@ pub(crate) struct Block {
     at_border: bool,
 }
 
-/// Where a block's records are in the buffer.
+/// The position of a block's records in the buffer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Records {
     pub(crate) bytes: Range<usize>,
-    /// Whether another one follows that is too long.
+    /// Whether the next record is too long.
     pub(crate) stops_early: bool,
 }
 
@@ -78,7 +77,7 @@ impl Records {
 }
 
 impl Block {
-    /// Reads the records, of which none may be longer than this.
+    /// Reads the records; a record longer than this is refused.
     pub(crate) fn read(
         &self,
         buffer: &mut Vec<u8>,
@@ -86,10 +85,10 @@ impl Block {
         longest: usize,
     ) -> io::Result<Records> {
         let Range { start, end } = self.bytes;
-        // A record starts behind a delimiter, which may be the byte before the block.
+        // The block starts with a record if the byte before it is a delimiter.
         let from = start - u64::from(!self.at_border);
         let own = (end - from) as usize;
-        // One long record must not take memory for ever.
+        // Doesn't keep the memory of one long record forever.
         if buffer.len() > 4 * (own + BEYOND) {
             buffer.truncate(own + BEYOND);
             buffer.shrink_to_fit();
@@ -111,7 +110,7 @@ impl Block {
                 return Ok(Records::all(first..searched + at + 1));
             }
             searched = filled;
-            // Where the last record starts: with the block's last byte, at the latest.
+            // The start of the last record, at most at the block's last byte.
             let last = |buffer: &[u8]| {
                 let before = memrchr(delimiter, &buffer[first..filled.min(own)]);
                 before.map_or(first, |at| first + at + 1)
@@ -128,7 +127,7 @@ impl Block {
             buffer.resize(buffer.len().max(filled * 2), 0);
             let to = buffer.len().min(filled + longest);
             match read_at(&self.file, &mut buffer[filled..to], from + filled as u64)? {
-                // Somebody has cut the file: its last record ends here.
+                // The file was truncated, so its last record ends here.
                 0 => {
                     if buffer[filled - 1] != delimiter {
                         buffer[filled] = delimiter;
@@ -142,7 +141,7 @@ impl Block {
     }
 }
 
-/// Reads as much as is there.
+/// Reads as much as available.
 #[cfg(unix)]
 fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
     use std::os::unix::fs::FileExt;
@@ -158,7 +157,7 @@ fn read_at(file: &File, into: &mut [u8], from: u64) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Other systems have no positional read that leaves the cursor alone, so their files are read in one piece.
+/// Other systems have no positional read that leaves the cursor alone, so files are read in one piece there.
 #[cfg(not(unix))]
 fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(ErrorKind::Unsupported.into())

@@ -1,8 +1,9 @@
-//! A set of 128-bit digests and nothing else: 16 bytes a key at 53 to 80 % load, rounded up to whole huge pages.
+//! A set of 128-bit digests: 16 bytes per key at 53 to 80 % load, rounded up to whole huge pages.
 //!
-//! Open addressing by cache lines of four digests: a key's home line is the multiply-shift of its low half, and a full
-//! line overflows into the next. So a table is nearly sorted, and growing it walks through both tables from front to
-//! back. The command keeps one set per shard, which keeps the moment when a table exists twice small.
+//! Open addressing with cache lines of four digests: a key's home line is the multiply-shift of its low half, and a
+//! full line overflows into the next. So a table is nearly sorted, and growing it walks through both tables from front
+//! to back. The command keeps one set per shard, so that only a small part of the keys exists twice while a table
+//! grows.
 
 use memmap2::MmapMut;
 use std::fmt;
@@ -10,18 +11,18 @@ use std::ops::{Deref, DerefMut};
 use tamis::Hash;
 use tamis::internals::raw::prefetch;
 
-/// Marks a free slot. The one digest that looks like it is remembered apart.
+/// Marks a free slot. The digest with this value is stored separately.
 const FREE: [u64; 2] = [0, 0];
 const SLOTS: usize = 4;
 const SMALLEST: usize = 256;
-/// Room is made for this many digests at once.
+/// Room is reserved for this many digests at once.
 const BATCH: usize = 512;
-/// How many digests ahead of its use a line is fetched.
+/// How many digests ahead a line is prefetched.
 const AHEAD: usize = 24;
-/// The lines of a huge page.
+/// Lines per huge page.
 const HUGE_PAGE: usize = (2 << 20) / size_of::<Line>();
 
-/// Fills from the front and never empties.
+/// Slots fill from the front and are never emptied.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line([[u64; 2]; SLOTS]);
@@ -40,7 +41,7 @@ impl Default for ExactSet {
 }
 
 impl ExactSet {
-    /// A set that holds `keys` without growing, if the system has memory for this many.
+    /// A set that holds `keys` without growing; fails if the system lacks the memory.
     pub fn with_capacity(keys: usize) -> Result<Self, OutOfMemory> {
         let lines = keys.saturating_add(BATCH).saturating_mul(5) / (SLOTS * 4) + 1;
         Ok(Self {
@@ -50,12 +51,12 @@ impl ExactSet {
         })
     }
 
-    /// How many digests it holds.
+    /// The number of digests.
     pub fn len(&self) -> usize {
         self.used + usize::from(self.holds_free_mark)
     }
 
-    /// Whether it holds none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -65,8 +66,7 @@ impl ExactSet {
         size_of_val(&*self.lines)
     }
 
-    /// Adds digests one after the other; `new[i]` tells whether the i-th was not there before. Fails if there is no
-    /// memory for more of them.
+    /// Adds digests in order; `new[i]` says whether the i-th wasn't there before. Fails if memory runs out.
     pub fn insert_many(&mut self, digests: &[Hash], new: &mut [bool]) -> Result<(), OutOfMemory> {
         for (digests, new) in digests.chunks(BATCH).zip(new.chunks_mut(BATCH)) {
             self.reserve(digests.len())?;
@@ -94,7 +94,7 @@ impl ExactSet {
         prefetch(&raw const self.lines[self.home(halves(*digest)[1])]);
     }
 
-    /// Needs a free slot.
+    /// Requires a free slot.
     #[inline]
     pub fn insert(&mut self, digest: [u64; 2]) -> bool {
         if digest == FREE {
@@ -102,7 +102,7 @@ impl ExactSet {
         }
         let mut at = self.home(digest[1]);
         loop {
-            // Looks at all slots rather than stopping early: which one stops is anybody's guess, the processor's too.
+            // Looks at all slots: the processor can't predict where an early exit would stop.
             let Line(slots) = &mut self.lines[at];
             let (mut found, mut used) = (false, 0);
             for slot in slots.iter() {
@@ -143,10 +143,10 @@ impl ExactSet {
     }
 }
 
-/// The system has no memory for a part of a set.
+/// The system lacks the memory for a part of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// What the part needs.
+    /// The size of the part.
     pub bytes: u64,
 }
 
@@ -162,22 +162,22 @@ impl fmt::Display for OutOfMemory {
 
 impl std::error::Error for OutOfMemory {}
 
-/// The digest as the table holds it.
+/// The two halves of a digest, as stored in the table.
 #[inline]
 fn halves(digest: Hash) -> [u64; 2] {
     let digest = digest.as_u128();
     [(digest >> 64) as u64, digest as u64]
 }
 
-/// Lines straight from the system: zeroed without being touched, on huge pages where it has them, and returned at once
-/// when a larger table takes over.
+/// Lines mapped directly from the system: zeroed without being touched, on huge pages where available, and returned at
+/// once when a larger table replaces them.
 struct Table {
     map: MmapMut,
     lines: usize,
 }
 
 impl Table {
-    /// At least that many lines.
+    /// A table of at least this many lines.
     fn new(lines: usize) -> Result<Self, OutOfMemory> {
         Self::try_new(lines).ok_or_else(|| OutOfMemory {
             bytes: (lines as u64).saturating_mul(size_of::<Line>() as u64),
@@ -185,7 +185,7 @@ impl Table {
     }
 
     fn try_new(lines: usize) -> Option<Self> {
-        // Whole huge pages, for the system places only such mappings where they can have them.
+        // Whole huge pages, because the system only aligns such mappings to them.
         let lines = if lines < HUGE_PAGE {
             lines
         } else {
@@ -193,7 +193,7 @@ impl Table {
         };
         let map = MmapMut::map_anon(lines.checked_mul(size_of::<Line>())?).ok()?;
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage); // only ever a matter of speed
+        let _ = map.advise(memmap2::Advice::HugePage); // only a matter of speed
         Some(Self { map, lines })
     }
 }
@@ -201,7 +201,7 @@ impl Table {
 impl Deref for Table {
     type Target = [Line];
     fn deref(&self) -> &[Line] {
-        // SAFETY: the map is page-aligned and as long as that many lines, for which any bytes are valid.
+        // SAFETY: the map is page-aligned and as long as this many lines, for which any bytes are valid.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.lines) }
     }
 }

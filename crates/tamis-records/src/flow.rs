@@ -1,6 +1,6 @@
-//! How many chunks are between being read and being printed.
+//! Counts the chunks between being read and being printed.
 
-// Of the standard library, or of the model that compiles this file, too.
+// From the standard library, or from the model that also compiles this file.
 use super::sync::{Condvar, Mutex, MutexGuard};
 
 #[derive(Default)]
@@ -9,18 +9,18 @@ pub(crate) struct Flow {
     none_left: Condvar,
 }
 
-/// While this lives, no chunk is on its way, and none enters.
+/// While this exists, no chunk is in flight, and none enters.
 pub(crate) struct Ebb<'a>(#[allow(dead_code, reason = "held")] MutexGuard<'a, u64>);
 
 const NO_PANIC: &str = "nothing panics while it is locked";
 
 impl Flow {
-    /// A chunk was read. Only to be called by whoever holds the source, so that all chunks before it have entered.
+    /// Counts a chunk that was read. Only call this while holding the source, so that all earlier chunks have entered.
     pub(crate) fn enter(&self) {
         *self.lock() += 1;
     }
 
-    /// A chunk was printed.
+    /// Counts a chunk that was printed.
     pub(crate) fn leave(&self) {
         let mut chunks = self.lock();
         *chunks -= 1;
@@ -29,13 +29,13 @@ impl Flow {
         }
     }
 
-    /// If no chunk is on its way.
+    /// A guard, if no chunk is in flight.
     pub(crate) fn ebb(&self) -> Option<Ebb<'_>> {
         let chunks = self.lock();
         (*chunks == 0).then_some(Ebb(chunks))
     }
 
-    /// When no chunk is on its way. To be called by whoever holds the source: else others enter.
+    /// Waits until no chunk is in flight. Only call this while holding the source, otherwise more chunks enter.
     pub(crate) fn wait_for_ebb(&self) -> Ebb<'_> {
         let mut chunks = self.lock();
         while *chunks > 0 {

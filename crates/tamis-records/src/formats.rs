@@ -1,21 +1,21 @@
-//! Files whose words and lines do not stand in their bytes.
+//! Recognises files whose words and lines can't be read from their bytes.
 
-/// What a file is, if its text is not to be read from its bytes.
+/// The kind of a file whose text can't be read from its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileKind {
-    /// With its article: `a Parquet file`.
+    /// The name with its article: `a Parquet file`.
     pub name: &'static str,
-    /// What can be done about it.
+    /// What the user can do about it.
     pub class: FileClass,
 }
 
-/// Files that the same can be done about.
+/// Classes of files, by what the user can do about them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileClass {
-    /// A filter of Tamis.
+    /// A Tamis filter.
     Filter,
-    /// An index of Tamis.
+    /// A Tamis index.
     Index,
     /// A table with readable columns.
     Parquet,
@@ -25,9 +25,9 @@ pub enum FileClass {
     Utf16,
     /// Text in UTF-32.
     Utf32,
-    /// Compressed data that is not unpacked.
+    /// Compressed data that we can't unpack.
     Unread,
-    /// Compressed data that inputs are unpacked from.
+    /// Compressed data that we can unpack.
     Packed,
     /// Something to unpack or convert.
     Other,
@@ -48,7 +48,7 @@ const fn unread(name: &'static str) -> FileKind {
 const UTF_16: FileKind = kind("text in UTF-16", FileClass::Utf16);
 const UTF_32: FileKind = kind("text in UTF-32", FileClass::Utf32);
 
-/// What such a file begins with, and what it is.
+/// Signatures, and the kinds of files that begin with them.
 const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"PAR1", kind("a Parquet file", FileClass::Parquet)),
     (
@@ -70,21 +70,21 @@ const SIGNATURES: &[(&[u8], FileKind)] = &[
     (b"\x5D\0\0", unread("LZMA data")),
     (b"\xFF\x06\0\0sNaPpY", unread("snappy data")),
     (b"%PDF-", other("a PDF file")),
-    // As compressed data inside compressed data.
+    // Compressed data inside compressed data.
     (b"\x1F\x8B\x08", kind("gzip data inside", FileClass::Packed)),
     (
         b"\x28\xB5\x2F\xFD",
         kind("zstd data inside", FileClass::Packed),
     ),
     (b"\xFD7zXZ\0", kind("xz data inside", FileClass::Packed)),
-    // UTF-32 first, whose mark begins as that of UTF-16 does.
+    // UTF-32 first, because its mark begins with that of UTF-16.
     (b"\xFF\xFE\0\0", UTF_32),
     (b"\0\0\xFE\xFF", UTF_32),
     (b"\xFF\xFE", UTF_16),
     (b"\xFE\xFF", UTF_16),
 ];
 
-/// Kinds of files that an index looks into for words, but that have no lines.
+/// Kinds of files without lines, in which an index still looks for words.
 const NO_LINES: &[(&[u8], FileKind)] = &[
     (b"TAMIS\r\n\x1A", kind("a Tamis filter", FileClass::Filter)),
     (
@@ -97,13 +97,14 @@ const NO_LINES: &[(&[u8], FileKind)] = &[
     (b"\x7FELF", other("a program")),
     (b"SQLite format 3\0", other("an SQLite database")),
 ];
-/// Where the mark of a tar archive is.
+/// The position of the mark in a tar archive.
 const TAR: (std::ops::Range<usize>, &[u8]) = (257..262, b"ustar");
 
-/// Bytes at the start of a file that show its kind.
+/// Bytes at the start of a file that are enough to recognise it.
 pub(crate) const HEAD: usize = 512;
 
-/// What a file that begins so is, if its text is not to be read from its bytes.
+/// The kind of a file with this beginning, if its text can't be read from its
+/// bytes.
 pub(crate) fn not_text(head: &[u8]) -> Option<FileKind> {
     if is_text(head) {
         return None;
@@ -111,7 +112,8 @@ pub(crate) fn not_text(head: &[u8]) -> Option<FileKind> {
     signed(SIGNATURES, head).or_else(|| wide_text(head))
 }
 
-/// What a file that begins so is, if its lines are not to be read from its bytes.
+/// The kind of a file with this beginning, if its lines can't be read from its
+/// bytes.
 pub(crate) fn not_lines(head: &[u8]) -> Option<FileKind> {
     if is_text(head) {
         return None;
@@ -123,7 +125,7 @@ pub(crate) fn not_lines(head: &[u8]) -> Option<FileKind> {
         .or_else(|| not_text(head))
 }
 
-/// What a file that begins so is, if it is known and not text.
+/// The kind of a file with this beginning, if it is known and not text.
 ///
 /// ```
 /// use tamis_records::formats::{is_text, kind_of};
@@ -141,16 +143,18 @@ fn signed(signatures: &[(&[u8], FileKind)], head: &[u8]) -> Option<FileKind> {
     found.next().map(|(_, kind)| *kind)
 }
 
-/// Whether a file that begins so is text in UTF-8. PDF looks like text; and a text may begin with what some formats do.
+/// Whether a file with this beginning is text in UTF-8. PDF looks like text but
+/// isn't, and a text may begin like some other formats.
 pub fn is_text(head: &[u8]) -> bool {
     is_plain(head) && !head.starts_with(b"%PDF-")
 }
 
-/// Whether all of it is UTF-8, without the control characters that no text has.
+/// Whether all bytes are UTF-8, without control characters that never occur in
+/// text.
 fn is_plain(head: &[u8]) -> bool {
     let text = match std::str::from_utf8(head) {
         Ok(text) => text,
-        // A character was cut.
+        // The last character was cut off.
         Err(error) if error.error_len().is_none() => {
             str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
         }
@@ -159,7 +163,8 @@ fn is_plain(head: &[u8]) -> bool {
     !text.contains(|c: char| c.is_control() && !"\t\n\r\x0C\x1B".contains(c))
 }
 
-/// Text in UTF-16 need not begin with a mark. Most of it has every other byte zero, which no other text has.
+/// Recognises UTF-16 without a mark: in most of it, every other byte is zero,
+/// as in no other text.
 fn wide_text(head: &[u8]) -> Option<FileKind> {
     let pairs = head.as_chunks::<2>().0;
     let share = |zero: usize, other: usize| {

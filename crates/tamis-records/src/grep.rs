@@ -1,8 +1,8 @@
 //! Finding and printing lines as ripgrep does, with ripgrep's own libraries.
 //!
-//! A file is searched by parts of its text, [`Stretch`]es. Those that follow each other are one text; between others,
-//! the caller knows that there is no match. Everything that is printed (numbers of lines, offsets, context, breaks) is
-//! what `rg -a` prints for the whole file.
+//! A file is searched in parts of its text, [`Stretch`]es. Adjacent stretches are one text; between others, the caller
+//! knows that nothing matches. Everything that is printed (line numbers, offsets, context, breaks) is what `rg -a`
+//! prints for the whole file.
 //!
 //! ```
 //! use std::path::Path;
@@ -23,17 +23,16 @@
 //!
 //! # What differs from ripgrep
 //!
-//! Output is that of ripgrep 13 and 15, byte for byte, except where they differ from each other or err:
+//! Output is that of ripgrep 13 and 15, byte for byte, except where the two differ or are wrong:
 //!
-//! - Whole words are ripgrep's since 14. Before, it misses some that don't begin and end with a letter.
-//! - `-m` counts no match in the context of the last one, as ripgrep 13; and at the end of a text without a newline there
-//!   is no empty match to count.
-//! - `\A` is the beginning of the file where places of matches are printed, whatever buffers it is read in.
-//! - No pattern at all matches nothing, so that all lines are inverted matches.
-//! - In the statistics of JSON, bytes searched are those of the stretches.
+//! - Whole words are as in ripgrep 14 and later. Earlier versions miss some that don't begin and end with a letter.
+//! - `-m` doesn't count matches in the context of the last one, as in ripgrep 13; and a text without a final newline
+//!   has no empty match at its end.
+//! - `\A` is the beginning of the file where places of matches are printed, however the file is buffered.
+//! - Without any pattern nothing matches, so that with inversion all lines match.
+//! - In JSON statistics, bytes searched are those of the stretches.
 //!
-//! Options are what they say, without ripgrep's implications: `column` doesn't turn on `line_number`, and neither does
-//! JSON. A command sets both.
+//! Options don't imply each other as in ripgrep: neither `column` nor JSON turns on `line_number`. A command sets both.
 
 mod filter;
 mod found;

@@ -1,9 +1,9 @@
-//! Where bytes come from: a file or stdin, plain or compressed.
+//! Inputs: files or stdin, plain or compressed.
 //!
 //! Compression is recognised by the first bytes, never by the name, so it works on stdin too.
 //! Concatenated members of one format (`cat a.gz b.gz`) read as one stream; see `members.rs`.
 //!
-//! [`Input`] is read from its beginning to its end. [`TextReader`] also notes where reading can begin again, for
+//! [`Input`] is read from its beginning to its end. [`TextReader`] also notes where reading can start again, for
 //! [`text_from`].
 
 mod entrance;
@@ -29,15 +29,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tamis::Moment;
 
-/// The longest signature that tells a format, bzip2's: `BZh9` and the first block's 6 bytes.
+/// The longest signature: bzip2's `BZh9` and the first 6 bytes of a block.
 const SIGNATURE: usize = 10;
-/// What a decoder may take for the data that others refer back to: that of zstd's own default, and twice that of `xz -9`.
-/// A file of a few bytes can ask for gigabytes.
+/// A decoder's limit for the window that back-references reach: that of zstd's default, and twice that of `xz -9`.
+/// Without a limit, a file of a few bytes can ask for gigabytes.
 const WINDOW_LOG: u32 = 27;
-/// Most decoders that meet damage forget what the failing call had decoded, so calls are small.
+/// On damaged data, most decoders lose what the failing call has decoded, so calls are small.
 const DECODED_READ: usize = 16 << 10;
 
-/// Why an input could not be read (any further), with its name.
+/// Why an input could not be read, or not to its end, with its name.
 #[derive(Debug)]
 pub struct InputError {
     /// The name of the input.
@@ -53,22 +53,22 @@ impl fmt::Display for InputError {
 }
 
 impl InputError {
-    /// Whether nothing is wrong with the input: the run was asked to stop while it waited for it.
+    /// Whether the input is fine, and the run was asked to stop while waiting for it.
     pub fn is_stop(&self) -> bool {
         matches!(left(&self.cause), Some(Left::Stopped))
     }
 
-    /// Whether all data of the input came out, and something else follows it.
+    /// Whether all data of the input was read, and something else follows it.
     pub fn is_trailing(&self) -> bool {
         is_trailing(&self.cause)
     }
 
-    /// Whether nothing is wrong with the input but that it is not of a sort that is read.
+    /// Whether the input is fine, but of a format that we don't read.
     pub fn is_not_read(&self) -> bool {
         matches!(left(&self.cause), Some(Left::NotRead(_)))
     }
 
-    /// Whether nothing is wrong with the input but that it lacks the key columns.
+    /// Whether the input is fine, but lacks the key columns.
     pub fn is_no_column(&self) -> bool {
         matches!(left(&self.cause), Some(Left::NoColumn(_)))
     }
@@ -98,13 +98,13 @@ impl InputError {
     }
 }
 
-/// Why an input is not read (any further), though nothing is wrong with it.
+/// Why we stop reading an input that isn't damaged.
 #[derive(Debug)]
 enum Left {
-    /// The run was asked to stop while it waited for the input.
+    /// The run was asked to stop while waiting for the input.
     Stopped,
     Folder,
-    /// Its format is not supported, or it is larger than anyone meant it to be.
+    /// Its format isn't supported, or it is larger than anyone could have intended.
     NotRead(String),
     /// A key column is missing.
     NoColumn(String),
@@ -145,12 +145,12 @@ impl std::error::Error for InputError {
     }
 }
 
-/// How a file is packed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
-    /// Members of gzip; BGZF is that, too.
+    /// Members of gzip; includes BGZF.
     Gzip,
     /// Frames of zstd.
     Zstd,
@@ -164,7 +164,7 @@ pub enum Compression {
 struct Signature {
     compression: Compression,
     bytes: &'static [u8],
-    /// The one byte of which only the upper half counts.
+    /// A byte of which only the upper half counts.
     loose: Option<usize>,
 }
 
@@ -179,13 +179,13 @@ const SIGNATURES: [Signature; 6] = [
         bytes: &[0x28, 0xB5, 0x2F, 0xFD],
         loose: None,
     },
-    // Skippable frames, as parallel compressors put in front.
+    // Skippable frames, which parallel compressors put first.
     Signature {
         compression: Compression::Zstd,
         bytes: &[0x50, 0x2A, 0x4D, 0x18],
         loose: Some(0),
     },
-    // "BZh9" may well start a text, but not with the first block or the end of an empty stream after it.
+    // A text may start with "BZh9", but not followed by the first block or the end of an empty stream.
     Signature {
         compression: Compression::Bzip2,
         bytes: b"BZh0\x31\x41\x59\x26\x53\x59",
@@ -204,7 +204,7 @@ const SIGNATURES: [Signature; 6] = [
 ];
 
 impl Signature {
-    /// Whether `bytes` and this signature agree as far as both go.
+    /// Whether `bytes` and this signature agree up to the end of the shorter one.
     fn fits(&self, bytes: &[u8]) -> bool {
         let mask = |at| if self.loose == Some(at) { 0xF0 } else { 0xFF };
         self.bytes
@@ -223,15 +223,15 @@ impl Compression {
         found.map_or(Self::None, |s| s.compression)
     }
 
-    /// Whether `bytes` could become a signature if more followed. Reading on is only worth its wait then:
-    /// a terminal or a slow pipe must not hang on a first line of two bytes.
+    /// Whether `bytes` could still become a signature. Only then may we wait for more: a terminal or a slow pipe must
+    /// not hang on a first line of two bytes.
     fn undecided(bytes: &[u8]) -> bool {
         SIGNATURES
             .iter()
             .any(|s| bytes.len() < s.bytes.len() && s.fits(bytes))
     }
 
-    /// Whether `bytes` and a signature of this format agree as far as both go.
+    /// Whether `bytes` agree with a signature of this format, up to the end of the shorter one.
     fn may_begin(self, bytes: &[u8]) -> bool {
         let mut own = SIGNATURES.iter().filter(|s| s.compression == self);
         own.any(|s| s.fits(bytes))
@@ -245,7 +245,7 @@ impl Compression {
         }
     }
 
-    /// Says what a decoder's error means for the file.
+    /// Translates a decoder's error into one about the file.
     fn explain(self, cause: io::Error) -> io::Error {
         let of_the_system = cause.raw_os_error().is_some()
             || left(&cause).is_some()
@@ -278,36 +278,36 @@ impl Compression {
     }
 }
 
-/// What is done about compression.
+/// How to treat compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// It is recognised, and the data unpacked. A byte order mark of UTF-8 at the start is not part of the data.
+    /// Recognises and unpacks compressed data. Skips a byte order mark of UTF-8 at the start.
     Recognised,
-    /// Bytes are read as they are.
+    /// Reads bytes as they are.
     Ignored,
 }
 
-/// One open input.
+/// An open input.
 pub struct Input {
     name: String,
-    /// The name as it was given, which need not be text.
+    /// The name as it was given, which may not be UTF-8.
     given_name: Arc<[u8]>,
     compression: Compression,
     bytes: Box<dyn Read + Send>,
-    /// What was looked at in advance, and how much of it was read since.
+    /// Bytes that were peeked at, and how many of them have been read since.
     peeked: Cursor<Vec<u8>>,
-    /// What ended looking in advance.
+    /// The error that ended peeking.
     failed: Option<InputError>,
-    /// When it was last written, if it is a file.
+    /// The time of its last change, if it is a file.
     written: Option<Moment>,
-    /// The file, if it is one that can be read by position.
+    /// The file, if it can be read by position.
     file: Option<Arc<File>>,
-    /// How many bytes were taken from it in advance, and are still to be read.
+    /// How many bytes were taken from it for peeking, and haven't been read yet.
     taken: usize,
 }
 
 impl Input {
-    /// Opens a file, or stdin for `-`. What is taken from it is added to `progress`.
+    /// Opens a file, or stdin for `-`. Counts bytes read in `progress`.
     pub fn open(
         path: &Path,
         packing: Packing,
@@ -327,7 +327,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Reads an open file under this name.
+    /// Reads an open file, with this name.
     pub fn from_file(
         name: &str,
         file: File,
@@ -355,7 +355,7 @@ impl Input {
         }
     }
 
-    /// Reads from anything, under this name.
+    /// Reads from any reader, with this name.
     pub fn from_read(
         name: &str,
         source: impl Read + Send + 'static,
@@ -402,7 +402,7 @@ impl Input {
         })
     }
 
-    /// The first bytes, fewer than `most` only at the end or before an error. They are still to be read.
+    /// Peeks at the first bytes; fewer than `most` only at the end or before an error.
     pub fn peek(&mut self, most: usize) -> &[u8] {
         let mut head = vec![0; most];
         let mut filled = 0;
@@ -421,22 +421,22 @@ impl Input {
         self.peeked.get_ref()
     }
 
-    /// Its name, as text.
+    /// The name as text.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its name, as it was given.
+    /// The name as it was given.
     pub fn given_name(&self) -> Arc<[u8]> {
         Arc::clone(&self.given_name)
     }
 
-    /// When it was last written, if it is a file.
+    /// The time of its last change, if it is a file.
     pub const fn written(&self) -> Option<Moment> {
         self.written
     }
 
-    /// The file, and where the next bytes are in it, if they can be read by position.
+    /// The file and the position of the next bytes, if it can be read by position.
     pub(crate) fn position(&self) -> Option<(Arc<File>, u64)> {
         let peeked = self.peeked.get_ref().len() as u64 - self.peeked.position();
         let file = self
@@ -447,20 +447,19 @@ impl Input {
         Some((Arc::clone(file), at))
     }
 
-    /// Whether its bytes are unpacked.
+    /// Whether it is compressed, and being unpacked.
     pub fn is_compressed(&self) -> bool {
         self.compression != Compression::None
     }
 
-    /// Whether a short read means that nothing more is there *yet*, as on a pipe. Decoders read short for
-    /// reasons of their own.
+    /// Whether a short read means that more may come later, as on a pipe. Decoders have other reasons for short reads.
     pub(crate) fn short_reads_mean_waiting(&self) -> bool {
         self.compression == Compression::None
     }
 
-    /// Reads some bytes; 0 at the end. Everything that can be decoded comes out before an error does.
+    /// Reads some bytes; 0 at the end. An error comes after everything that could be decoded.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, InputError> {
-        // A copy from memory does not fail.
+        // Reading from memory doesn't fail.
         if let Ok(count @ 1..) = self.peeked.read(into) {
             return Ok(count);
         }
@@ -480,7 +479,7 @@ impl Input {
         }
     }
 
-    /// Says what a decoder's error means for the file.
+    /// Adds the file's name to an error, and translates a decoder's error.
     fn explain(&self, cause: io::Error) -> InputError {
         InputError {
             name: self.name.clone(),
@@ -489,39 +488,38 @@ impl Input {
     }
 }
 
-/// Lets a pipe hold more than its 64 KiB, so that both its ends work in larger steps. Only ever a matter
-/// of speed.
+/// Enlarges a pipe beyond its 64 KiB, so that both ends work in larger steps. Only a matter of speed.
 fn widen(pipe: &File) {
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd;
-        const ROOM: libc::c_int = 1 << 20; // what every user may have
-        // SAFETY: fails for what is no pipe, and changes nothing but a pipe's size.
+        const ROOM: libc::c_int = 1 << 20; // allowed for every user
+        // SAFETY: the call fails if this isn't a pipe, and only changes a pipe's size.
         unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, ROOM) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = pipe;
 }
 
-/// Stdin without the standard library's small buffer in between; a duplicate, so that closing it leaves stdin open.
+/// Stdin without the standard library's small buffer. It is a duplicate, so closing it leaves stdin open.
 #[cfg(unix)]
 pub fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
     io::stdin().as_fd().try_clone_to_owned().map(File::from)
 }
 
-/// Stdin as a file; a duplicate, so that closing it leaves stdin open.
+/// Stdin as a file. It is a duplicate, so closing it leaves stdin open.
 #[cfg(windows)]
 pub fn stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     io::stdin().as_handle().try_clone_to_owned().map(File::from)
 }
 
-/// A pipe or terminal: its next bytes may be hours away, and a signal to stop must not wait for them.
+/// A pipe or terminal, whose next bytes may be hours away: a request to stop must not wait for them.
 struct Waiting {
     file: File,
     progress: Arc<Progress>,
-    /// After Ctrl-D a terminal would be read on.
+    /// Set at the end: a terminal could still be read after Ctrl-D.
     ended: bool,
 }
 
@@ -541,7 +539,7 @@ impl Read for Waiting {
     }
 }
 
-/// Whether a read would not wait, now or within a moment.
+/// Whether a read returns at once or within a moment.
 #[cfg(unix)]
 fn readable_soon(file: &File) -> bool {
     use std::os::fd::AsRawFd;
@@ -551,9 +549,9 @@ fn readable_soon(file: &File) -> bool {
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: one entry, as the count says, and the file is open.
+    // SAFETY: one entry, as the count says; the file is open.
     let answers = unsafe { libc::poll(&raw mut question, 1, MOMENT) };
-    // An error of poll's own, but for a signal in between, is left to the read to report.
+    // The read will report errors of poll, except an interruption by a signal.
     answers > 0 || (answers < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted)
 }
 
@@ -562,7 +560,7 @@ fn readable_soon(_: &File) -> bool {
     true
 }
 
-/// The next bytes, as many as it takes to know a signature.
+/// The next bytes, as many as needed to recognise a signature.
 fn first_bytes(source: &mut impl Read, undecided: impl Fn(&[u8]) -> bool) -> io::Result<Vec<u8>> {
     let mut bytes = [0; SIGNATURE];
     let mut filled = 0;
@@ -577,7 +575,7 @@ fn first_bytes(source: &mut impl Read, undecided: impl Fn(&[u8]) -> bool) -> io:
     Ok(bytes[..filled].to_vec())
 }
 
-/// What some programs put before text in UTF-8: U+FEFF.
+/// U+FEFF, which some programs put before text in UTF-8.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 fn may_become_mark(bytes: &[u8]) -> bool {
@@ -590,9 +588,9 @@ fn skip_mark(first: &mut Vec<u8>) {
     }
 }
 
-/// Unpacked data without the mark that it may begin with.
+/// Unpacked data without a byte order mark.
 struct Unmarked<R> {
-    /// The first bytes, once they are read.
+    /// The first bytes, once read.
     start: Option<Cursor<Vec<u8>>>,
     source: R,
 }
@@ -614,13 +612,13 @@ impl<R: Read> Read for Unmarked<R> {
     }
 }
 
-/// Whether a decoder would need more memory than it may take. Only the texts of the errors tell.
+/// Whether a decoder needs more memory than allowed. Only the texts of the errors show it.
 fn asks_for_too_much(error: &io::Error) -> bool {
     let text = error.to_string();
     text.contains("too much memory") || text.contains("memory limit")
 }
 
-/// Counts what is taken from the system, for progress against the size of the file.
+/// Counts bytes read from the system, for progress relative to the size of the file.
 struct Counted<R> {
     source: R,
     progress: Arc<Progress>,

@@ -5,16 +5,18 @@
 //! inputs → chunks of whole records → keys → decisions → output
 //! ```
 //!
-//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked, from the beginning
-//!   or from where they can be entered.
+//! - [`input`]: files, standard input or any reader; gzip, zstd, bzip2 and xz are recognised and unpacked, from the
+//!   beginning or from an entrance further on.
 //! - [`line_time`]: when the lines of a log were written.
 //! - [`reader`] and [`records`]: lines, records with another delimiter, and CSV with its quotes.
-//! - [`key`]: which part of a record is its key: all of it, columns, JSON pointers; and the keys of files in an index.
-//! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on their number.
+//! - [`key`]: the part of a record that is its key: all of it, columns, JSON pointers; and the keys of files in an
+//!   index.
+//! - [`pipeline`]: every thread carries a chunk through all stages. The output does not depend on the number of
+//!   threads.
 //! - [`scan`] and [`search`]: all keys of a file for an index, and the true matches in it.
-//! - [`patterns`] and [`needs`]: what is looked for in lines, and the keys that text must have for it.
-//! - [`patterns`] and [`grep`]: what is looked for in lines of text, and finding and printing them as ripgrep does.
-//! - [`turn`]: a value that threads use in the order of what they carry.
+//! - [`patterns`] and [`needs`]: patterns to search for, and the keys that a text must have to match them.
+//! - [`patterns`] and [`grep`]: finding lines that match patterns, and printing them as ripgrep does.
+//! - [`turn`]: a value that threads use in the order of their chunks.
 //! - [`exact`]: a set of 128-bit digests, 20 to 30 bytes a key.
 //!
 //! # Example
@@ -84,7 +86,7 @@ pub mod search;
 pub mod turn;
 mod written;
 
-// Where `flow`, `turn` and `written` find their locks.
+// Imported as `super::sync` by `flow`, `turn` and `written`.
 use std::sync;
 
 #[cfg(test)]

@@ -10,17 +10,17 @@
 //! | `Nov 15 05:03:40` | syslog |
 //! | a number of 10, 13, 16 or 19 digits | seconds, milliseconds, microseconds or nanoseconds since 1970 |
 //!
-//! A time without a zone is taken for UTC. A line has the first of these that is true of it:
+//! A time without a zone counts as UTC. The time of a line is the first of these that applies:
 //!
-//! 1. It begins with `{`, and a field `ts`, `time`, `timestamp` or `@timestamp` has a time: the first such.
+//! 1. It begins with `{`, and a field `ts`, `time`, `timestamp` or `@timestamp` contains a time: the first such field.
 //! 2. It begins with a number since 1970, from 2001 to 2099.
-//! 3. A date and a time of day stand in its first 256 bytes: the first such.
+//! 3. A date and a time of day are within its first 256 bytes: the first such.
 //!
-//! With a [`TimeFormat`], it has the first time that is written so, and no other.
+//! With a [`TimeFormat`], only times in that format count, and the first one applies.
 //!
-//! A value that is a time and nothing else, such as a column, is read by [`LineTimes::of_value`].
+//! A value that consists of a time, such as a column, is read by [`LineTimes::of_value`].
 //!
-//! A line without a time belongs to the last line before it that has one, as the lines of a stack trace do.
+//! A line without a time has the time of the line before it, as in a stack trace.
 
 mod epoch;
 mod format;
@@ -67,9 +67,9 @@ enum Way {
 }
 
 impl LineTimes {
-    /// Times in this format, or in any that is known. `now` is when the last line was written: the time of a file's last
-    /// change. A date without a year is in the last year in which it begins no later than a day after `now`, so who compares
-    /// the times of lines with a range that was made before asks with the same `now`.
+    /// Finds times in this format, or in any known one. `now` is when the last line was written: the time of a file's
+    /// last change. A date without a year gets the last year in which it begins no later than a day after `now`. So
+    /// when comparing times of lines with a range computed earlier, pass the same `now`.
     pub fn new(format: Option<&TimeFormat>, now: Moment) -> Self {
         let way = match format {
             Some(format) => Way::Given(format.clone(), now),
@@ -86,7 +86,7 @@ impl LineTimes {
         }
     }
 
-    /// The time that a line has of its own. Depends on nothing but the line, the format and `now`.
+    /// The time in the line itself. Depends only on the line, the format and `now`.
     #[inline]
     pub fn of_line(&mut self, line: &[u8]) -> Option<Moment> {
         let micros = match &mut self.way {
@@ -102,18 +102,18 @@ impl LineTimes {
         self.last
     }
 
-    /// The time that a line without one would have now.
+    /// The time that a line without its own time would get now.
     pub fn last(&self) -> Option<Moment> {
         self.last
     }
 
-    /// Goes on elsewhere, behind a line with this time.
+    /// Continues elsewhere, after a line with this time.
     pub fn set_last(&mut self, last: Option<Moment>) {
         self.last = last;
     }
 
-    /// Widens a range to the times of these whole lines, the same that [`of_next_line`](Self::of_next_line) gives for each
-    /// of them. The last one may lack its line feed.
+    /// Widens a range by the times of these whole lines, as [`of_next_line`](Self::of_next_line) returns them. The last
+    /// one may lack its line feed.
     pub fn range(&mut self, lines: &[u8], into: &mut Option<(Moment, Moment)>) {
         let mut rest = lines;
         let mut is_first = true;
@@ -123,7 +123,7 @@ impl LineTimes {
             rest = end.map_or(&[], |end| &rest[end + 1..]);
             let own = self.of_line(line);
             self.last = own.or(self.last);
-            // Later lines without a time have one that was added already.
+            // Later lines without a time repeat one that is already included.
             if let Some(time) = if is_first { self.last } else { own } {
                 *into = Some(match *into {
                     None => (time, time),
@@ -172,7 +172,7 @@ pub fn parse(text: &str, now: Moment) -> Result<Moment, String> {
         return human::parse_duration(trimmed).map(|age| now - age);
     }
     let is_number = bytes.iter().all(u8::is_ascii_digit);
-    // What the calendar reads besides are numbers of any size.
+    // The other texts that the calendar reads are numbers of any size.
     let is_date =
         bytes.get(4) == Some(&b'-') || bytes.get(8).is_some_and(|byte| b"Tt".contains(byte));
     let number = || {

@@ -1,9 +1,9 @@
-//! What text must have for a pattern to be found in it, as keys of an index.
+//! What a text must contain to match a pattern, as keys of an index.
 //!
-//! A pattern is taken apart into sequences of characters that are known and gaps where they are not; where it has
-//! alternatives, into one sequence for each. A word of a sequence is needed if it is known to begin and to end there:
-//! because of the character beside it, or because the pattern asks for a border (`\b`, `^`, `$`, `-w`, `-x`).
-//! Whatever is not understood is a gap, and a pattern of gaps needs nothing.
+//! A pattern is split into sequences of known characters and gaps, one sequence per alternative. A word of a sequence
+//! is needed if it is known to begin and end there: because of the characters next to it, or because the pattern asks
+//! for a border (`\b`, `^`, `$`, `-w`, `-x`). Anything that isn't understood is a gap, and a pattern of gaps needs
+//! nothing.
 
 use crate::key::TextKeys;
 use crate::key::folding::folded;
@@ -16,32 +16,32 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use tamis::Hash;
 
-/// Sequences of a pattern at most. One more alternative, and there is a gap instead.
+/// Most sequences of a pattern. With one more alternative, it becomes a gap.
 const MOST_SEQUENCES: usize = 4096;
-/// Sequences at most that come from classes of characters and from what may be there or not.
+/// Most sequences that result from classes of characters and from optional parts.
 const MOST_GUESSED: usize = 64;
-/// Items of a pattern's sequences at most.
+/// Most items in all sequences of a pattern.
 const MOST_ITEMS: usize = 1 << 16;
-/// Characters of a class at most, without case, that are taken for alternatives.
+/// Largest class of characters, ignoring case, that is treated as alternatives.
 const SMALL_CLASS: usize = 8;
-/// Times at most that what is repeated is written out.
+/// Most times that a repetition is written out.
 const MOST_TIMES: u32 = 3;
 
-/// What text must have for a pattern to be found in it.
+/// What a text must contain to match a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
-    /// Nothing known: it may be found in any text.
+    /// Nothing known: any text may match.
     Anything,
     /// This key.
     Key(Hash),
-    /// All of these. Of none, anything.
+    /// All of these. If empty, any text may match.
     All(Vec<Need>),
-    /// One of these at least. Of none, it can be found nowhere.
+    /// At least one of these. If empty, no text matches.
     One(Vec<Need>),
 }
 
 impl Need {
-    /// Whether text may have what is needed, by what is said of its keys.
+    /// Whether a text may match, given an answer for each key.
     ///
     /// ```
     /// use tamis_records::key::{KeysOfText, TextKeys};
@@ -67,7 +67,7 @@ impl Need {
         }
     }
 
-    /// All of these, in its shortest form.
+    /// All of these, simplified.
     fn all(needs: impl IntoIterator<Item = Self>) -> Self {
         let mut all = BTreeSet::new();
         for need in needs {
@@ -85,7 +85,7 @@ impl Need {
         }
     }
 
-    /// One of these, in its shortest form.
+    /// One of these, simplified.
     fn one(needs: impl IntoIterator<Item = Self>) -> Self {
         let mut one = BTreeSet::new();
         for need in needs {
@@ -103,18 +103,18 @@ impl Need {
     }
 }
 
-/// What each of the patterns needs. They are alternatives: text that has what one of them needs may have a match.
+/// The need of each pattern. Patterns are alternatives: a text may match if it meets the need of one of them.
 pub fn needs(patterns: &Patterns, keys: TextKeys) -> Vec<Need> {
     let needs: Option<Vec<Need>> = patterns
         .texts
         .iter()
         .map(|text| need(text, patterns, keys))
         .collect();
-    // One that can't be read alone may be read together with its neighbours: `x[` and `]y`.
+    // A pattern that is invalid alone may be valid when joined with its neighbours: `x[` and `]y`.
     needs.unwrap_or_else(|| vec![Need::Anything; patterns.texts.len()])
 }
 
-/// What a pattern needs; `None` of one that is no regular expression.
+/// The need of a pattern; `None` if it isn't a valid regular expression.
 fn need(text: &str, patterns: &Patterns, keys: TextKeys) -> Option<Need> {
     let is_whole = patterns.whole_words || patterns.whole_lines || patterns.syntax == Syntax::Words;
     let edge = is_whole.then_some(Item::Edge);
@@ -127,7 +127,7 @@ fn need(text: &str, patterns: &Patterns, keys: TextKeys) -> Option<Need> {
     if patterns.syntax != Syntax::Regex {
         return Some(need_of_one(vec![literal(text.as_bytes())]));
     }
-    // Keys have no case, but classes may differ by it: `[A--[^a]]`.
+    // Keys ignore case, but classes may depend on it: `[A--[^a]]`.
     let cases: &[bool] = match (patterns.ignore_case, patterns.smart_case) {
         (true, _) => &[true],
         (false, false) => &[false],
@@ -146,14 +146,14 @@ fn need(text: &str, patterns: &Patterns, keys: TextKeys) -> Option<Need> {
     Some(Need::one(needs))
 }
 
-/// What is known of a match, from its beginning to its end.
+/// The known parts of a match, from its beginning to its end.
 type Sequence = Vec<Item>;
 
 #[derive(Clone, Debug)]
 enum Item {
     /// A character, folded.
     Character(char),
-    /// No word goes on across this place.
+    /// A place that no word crosses.
     Edge,
     Gap(Gap),
 }
@@ -161,7 +161,7 @@ enum Item {
 /// Text of which little is known.
 #[derive(Clone, Debug)]
 struct Gap {
-    /// Whether it may begin or end with a part of a word.
+    /// Whether it may begin with a part of a word.
     begins_in_word: bool,
     ends_in_word: bool,
     may_be_empty: bool,
@@ -211,7 +211,7 @@ impl Gap {
         }
     }
 
-    /// What is known of any match.
+    /// A gap that stands for any match.
     fn of(hir: &Hir) -> Self {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Self::EMPTY,
@@ -240,7 +240,7 @@ impl Gap {
     }
 }
 
-/// Whether a class has a part of a word. A byte beyond ASCII may belong to one.
+/// Whether a class contains a part of a word. A byte beyond ASCII may belong to one.
 fn may_be_word(class: &Class) -> bool {
     static WORD: LazyLock<Option<ClassUnicode>> = LazyLock::new(|| {
         let word = regex_syntax::parse(r"\w").ok()?;
@@ -263,7 +263,7 @@ fn may_be_word(class: &Class) -> bool {
     }
 }
 
-/// The characters of a literal. Bytes that are no UTF-8 by themselves may be it together with others.
+/// The characters of a literal. Bytes that are invalid UTF-8 alone may be valid together with others.
 fn literal(bytes: &[u8]) -> Sequence {
     let mut items = Vec::new();
     for chunk in bytes.utf8_chunks() {
@@ -276,7 +276,7 @@ fn literal(bytes: &[u8]) -> Sequence {
     items
 }
 
-/// Sequences of which every match has one.
+/// Sequences such that every match contains one of them.
 fn sequences(hir: &Hir, keys: TextKeys) -> Vec<Sequence> {
     match hir.kind() {
         HirKind::Empty => vec![Vec::new()],
@@ -309,7 +309,7 @@ fn items(sequences: &[Sequence]) -> usize {
     sequences.iter().map(Vec::len).sum()
 }
 
-/// Each sequence followed by each of a part's, unless they become too many.
+/// Each sequence, followed by each of a part's; a gap instead if there are too many.
 fn followed_by(
     mut before: Vec<Sequence>,
     part: &Hir,
@@ -348,7 +348,7 @@ fn followed_by(
     all
 }
 
-/// Appends items; gaps in a row become one.
+/// Appends items; merges adjacent gaps.
 fn append(sequence: &mut Sequence, next: &[Item]) {
     for item in next {
         match (sequence.last_mut(), item) {
@@ -391,7 +391,7 @@ fn repeated(repetition: &Repetition, keys: TextKeys) -> Vec<Sequence> {
     all
 }
 
-/// Whether no word goes on across a place that this asks for. Borders of ASCII's words may be within others.
+/// Whether a place asserted by this is never inside a word. Borders of ASCII words may be inside other words.
 fn ends_words(look: Look) -> bool {
     use Look::*;
     match look {
@@ -403,7 +403,7 @@ fn ends_words(look: Look) -> bool {
     }
 }
 
-/// The characters of a small class, folded. Without bytes beyond ASCII, which are no characters.
+/// The folded characters of a small class. Bytes beyond ASCII aren't characters.
 fn few_characters(class: &Class) -> Option<BTreeSet<char>> {
     let ranges: Vec<(char, char)> = match class {
         Class::Unicode(class) => class.iter().map(|r| (r.start(), r.end())).collect(),
@@ -425,7 +425,7 @@ fn few_characters(class: &Class) -> Option<BTreeSet<char>> {
     Some(few)
 }
 
-/// What a sequence needs.
+/// The need of a sequence.
 fn need_of(items: &[Item], keys: TextKeys) -> Need {
     let of_gaps = items.iter().filter_map(|item| match item {
         Item::Gap(gap) => Some(gap.need.clone()),
@@ -455,22 +455,22 @@ fn trigrams(items: &[Item]) -> Vec<u64> {
     keys
 }
 
-/// A word of a sequence, or the part of it that is known.
+/// A word of a sequence, or the known part of it.
 struct Known {
     word: Word,
-    /// Whether it begins and ends there.
+    /// Whether it begins there.
     begins: bool,
     ends: bool,
-    /// The only character between it and the known word before.
+    /// The only character between it and the known word before it.
     sign: Option<char>,
 }
 
 fn words(items: &[Item]) -> Vec<Known> {
     let mut known: Vec<Known> = Vec::new();
     let mut form = Vec::new();
-    // Whether no part of a word is right before, and whether none was before the current word.
+    // Whether the character before isn't part of a word, and whether that was so before the current word.
     let (mut clean, mut begins) = (false, false);
-    // What is between the last word and this place, if it is known.
+    // The text since the last word, if it is known.
     let mut between: Option<String> = None;
     for (at, item) in items.iter().enumerate() {
         if let Item::Character(character) = item
@@ -524,7 +524,7 @@ fn only_one(text: Option<&str>) -> Option<char> {
     characters.next().is_none().then_some(first)
 }
 
-/// Whether no part of a word can follow a word that is before these items.
+/// Whether a word before these items certainly ends there.
 fn no_word_goes_on(items: &[Item]) -> bool {
     for item in items {
         match item {
@@ -538,7 +538,7 @@ fn no_word_goes_on(items: &[Item]) -> bool {
     false
 }
 
-/// The keys of known words, and of the phrases that they make.
+/// The keys of known words and of the phrases that they form.
 fn keys_of_words(known: &[Known]) -> Vec<u64> {
     let sign_of = |word: &Known| {
         let sign = u8::try_from(word.sign?).ok()?;

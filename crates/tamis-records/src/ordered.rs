@@ -1,10 +1,11 @@
-//! Work on many files at once, results in the order of the files.
+//! Processes many files at once, and takes the results in the order of the files.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 
-/// How many finished results may wait for an earlier one: enough that a large file keeps nobody from work.
+/// How many finished results may wait for an earlier one: enough that a large file doesn't keep other threads from
+/// working.
 const AHEAD: usize = 64;
 
 /// Calls `work` for every number below `count` on several threads, and `take` with the results, in order. Ends early
@@ -36,7 +37,7 @@ pub fn for_each_in_order<R: Send>(
             }
             let result = work(number);
             let Ok(mut results) = results.lock() else {
-                return; // another thread panicked, which the scope tells
+                return; // another thread panicked, which the scope reports
             };
             results.finished.insert(number, result);
             while let Some(result) = {
@@ -48,7 +49,7 @@ pub fn for_each_in_order<R: Send>(
                 results.next += 1;
             }
             moved.notify_all();
-            // Whoever waits here has finished all it took, so the one that all wait for is at work.
+            // A waiting thread has finished all its work, so the result that all wait for is still being computed.
             while results.finished.len() > AHEAD {
                 match moved.wait(results) {
                     Ok(again) => results = again,

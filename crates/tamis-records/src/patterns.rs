@@ -1,4 +1,4 @@
-//! What is looked for in lines of text.
+//! Patterns to find in lines of text.
 
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{self, Ast, ClassSetItem, Visitor};
@@ -7,11 +7,11 @@ use std::convert::Infallible;
 /// How the texts of [`Patterns`] are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Syntax {
-    /// Literal text that cuts no word at either end, as `rg -wF`.
+    /// Literal text that begins and ends at word borders, as with `rg -wF`.
     Words,
-    /// Literal text, anywhere in a line, as `rg -F`.
+    /// Literal text anywhere in a line, as with `rg -F`.
     Literal,
-    /// Regular expressions of the crate `regex`, as `rg`.
+    /// Regular expressions of the crate `regex`, as with `rg`.
     #[default]
     Regex,
 }
@@ -19,7 +19,7 @@ pub enum Syntax {
 /// Alternatives: a line matches where one of them does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patterns {
-    /// The alternatives. None of them, and nothing matches.
+    /// The alternatives. If there are none, nothing matches.
     pub texts: Vec<String>,
     /// How each of them is read.
     pub syntax: Syntax,
@@ -27,15 +27,15 @@ pub struct Patterns {
     pub ignore_case: bool,
     /// Letters match in both cases unless one of the patterns has a capital; see [`ignores_case`](Self::ignores_case).
     pub smart_case: bool,
-    /// No word is cut at either end of a match. Always so with [`Syntax::Words`].
+    /// Matches begin and end at word borders. Implied by [`Syntax::Words`].
     pub whole_words: bool,
-    /// A match is a whole line; goes before `whole_words`.
+    /// A match must be a whole line; overrides `whole_words`.
     pub whole_lines: bool,
 }
 
 impl Patterns {
-    /// Whether letters match in both cases, `smart_case` resolved as ripgrep does: capitals count as literals and in
-    /// classes (`[A-Z]`), not in `\W` or `\p{Lu}`.
+    /// Whether case is ignored. Resolves `smart_case` as ripgrep does: capitals count in literals and in classes
+    /// (`[A-Z]`), not in `\W` or `\p{Lu}`.
     ///
     /// ```
     /// use tamis_records::patterns::Patterns;

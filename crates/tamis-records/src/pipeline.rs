@@ -1,4 +1,4 @@
-//! The parallel engine: which records are chosen, in the order of the input, whatever the number of threads.
+//! The parallel engine: decides which records are chosen, in the order of the input, for any number of threads.
 //!
 //! Every thread carries one chunk of records through all stages:
 //!
@@ -6,9 +6,9 @@
 //! read (one thread at a time, or by position) → hash, ask (freely) → decide (in chunk order) → print (in chunk order)
 //! ```
 //!
-//! A key belongs to one shard by its hash, and a shard sees the chunks in input order; a filter that several threads add
-//! to sees to the order itself ([`Deciding`]). So every answer depends on the input alone. No queue can grow: chunks that
-//! are decided and wait for those before them to be printed are as many as threads.
+//! A key's hash determines its shard, and a shard sees the chunks in input order; a filter that several threads add to
+//! keeps the order itself ([`Deciding`]). So every answer depends only on the input. Queues are bounded: at most one
+//! decided chunk per thread waits for earlier chunks to be printed.
 
 use crate::batch::{Batch, Lane, Print, Token};
 use crate::flow::Flow;
@@ -25,40 +25,40 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tamis::Moment;
 
-/// Everything one run needs.
+/// The settings of a run.
 pub struct Job<'a, S, K, H, D, E> {
     /// The inputs.
     pub reader: Reader,
-    /// What of a record is its key.
+    /// Which part of a record is its key.
     pub rule: &'a RecordRule,
-    /// What stands for a key when it is decided; with its time, if the rule asks for that.
+    /// Represents a key when it is decided; gets its time, too, if the rule asks for it.
     pub hash: H,
     /// Shard `hash.shard(shards.len())` decides a key.
     pub shards: &'a mut [S],
-    /// Who answers for a key before `decide` does, or instead.
+    /// What answers for a key before `decide` does, or instead of it.
     pub deciding: Deciding<'a, K, E>,
-    /// Answers for the keys of a shard, in the order of the input. It is given those asked for before, or else such as
-    /// print nothing.
+    /// Answers for the keys of a shard, in the order of the input. The answers start as those from
+    /// [`Deciding::Asking`], or as ones that print nothing.
     pub decide: D,
     /// Which records go to the output.
     pub print: Print,
-    /// Gets large writes; needs no buffer of its own.
+    /// Gets large writes, so it needs no buffer.
     pub output: &'a mut (dyn Write + Send),
-    /// The file behind the output, if it is empty and nobody else writes to it: then several threads write at once, each
-    /// to its place.
+    /// The file behind the output, if it is empty and has no other writer: then several threads write at once, each to
+    /// its position.
     pub output_file: Option<&'a File>,
     /// How many threads carry chunks.
     pub threads: usize,
-    /// What has been done so far.
+    /// Counts what has been done so far.
     pub progress: &'a Progress,
     /// Saves the shards during the run.
     pub checkpoint: Option<Checkpoint<'a, S, E>>,
 }
 
-/// From time to time, between two chunks and while the input is silent: everything decided so far is printed and flushed
-/// when `save` runs.
+/// Runs from time to time, between two chunks and while the input is silent: when `save` runs, everything decided so
+/// far has been printed and flushed.
 pub struct Checkpoint<'a, S, E> {
-    /// Time between two checkpoints.
+    /// The time between two checkpoints.
     pub every: Duration,
     /// Saves all shards.
     pub save: Save<'a, S, E>,
@@ -66,35 +66,34 @@ pub struct Checkpoint<'a, S, E> {
 
 /// How answers are found.
 pub enum Deciding<'a, K, E> {
-    /// By the shards alone.
+    /// By the shards only.
     ByShards,
-    /// Answers that depend on nothing but the keys: every thread finds them by itself, in no order, before the shards
+    /// For answers that depend only on the keys: every thread finds them independently, in any order, before the shards
     /// decide.
     Asking(&'a Ask<'a, K, E>),
-    /// Without shards, by one that sees to the order itself.
+    /// Without shards, by a function that keeps the order itself.
     InOrder(&'a DecideInOrder<'a, K, E>),
 }
 
-/// A function that answers for the keys of the chunk with this number, as if it came after all chunks with lower numbers
-/// and before all others. It is called once for each number, by several threads at once. It asks the function that it is
-/// given when the chunk's turn has come: where that says no, it decides nothing. Gives whether it did.
+/// Answers for the keys of the chunk with this number, as if it came after all chunks with lower numbers and before all
+/// others. It is called once for each number, by several threads at once. When the chunk's turn has come, it calls the
+/// function that it is given; if that returns false, it decides nothing. Returns whether it decided.
 pub type DecideInOrder<'a, K, E> =
     dyn Fn(u64, &[K], &mut [bool], &dyn Fn() -> bool) -> Result<bool, E> + Sync + 'a;
 
-/// A function that answers for keys.
+/// Answers for keys.
 pub type Ask<'a, K, E> = dyn Fn(&[K], &mut [bool]) -> Result<(), Halt<E>> + Sync + 'a;
 
-/// A function that saves shards.
+/// Saves shards.
 pub type Save<'a, S, E> = Box<dyn FnMut(&mut [&mut S]) -> Result<(), E> + Send + 'a>;
 
-/// Why deciding ends before the input does. Chunks that are on their way then are not decided, and nothing of them is
-/// printed.
+/// Why deciding ends before the input does. Chunks in flight are then neither decided nor printed.
 pub enum Halt<E> {
-    /// The answers given hold, and no more are wanted.
+    /// The answers given are valid, and no more are wanted.
     Enough,
-    /// No answer was given: nothing of the chunk is printed.
+    /// No answer was given, so nothing of the chunk is printed.
     Failed(E),
-    /// The answers given hold, but no more can be had.
+    /// The answers given are valid, but there can't be more.
     FailedAfter(E),
 }
 
@@ -104,20 +103,20 @@ impl<E> From<E> for Halt<E> {
     }
 }
 
-/// How a run ended, apart from its [`Progress`].
+/// The end of a run, apart from its [`Progress`].
 #[derive(Debug)]
 pub struct Outcome<E> {
-    /// Inputs that could not be read, or not to their end. All that was read is decided and printed.
+    /// Inputs that could not be read, or not to their end. All records read before the error are decided and printed.
     pub input_errors: Vec<InputError>,
     /// If this failed, the shards hold keys of records that were *not* printed, and must not be saved.
     pub output: io::Result<()>,
-    /// Why a decision or a checkpoint failed; the shards may then hold keys of records that were not printed, too.
+    /// Why a decision or a checkpoint failed; the shards may then also hold keys of records that were not printed.
     pub decided: Result<(), E>,
 }
 
 #[cfg(test)]
 impl<E> Outcome<E> {
-    /// Whether the reader of the output went away, as in `| head`: an end, not an error.
+    /// Whether the reader of the output has closed it, as in `| head`; this isn't an error.
     pub fn output_closed(&self) -> bool {
         self.output
             .as_ref()
@@ -198,28 +197,28 @@ where
 
 struct Engine<'a, S, K, H, D, E> {
     source: Mutex<Source>,
-    /// Locked after the source, if both are.
+    /// Locked after the source, if both are locked.
     saver: Option<Mutex<Saver<'a, S, E>>>,
-    /// Locked after both.
+    /// Locked after both of these.
     flow: Flow,
     shards: Vec<Turn<&'a mut S>>,
     order: InOrder<Finished>,
     output: Mutex<Output<'a>>,
     output_file: Option<&'a File>,
-    /// Buffers whose bytes are printed.
+    /// Buffers for reuse; their bytes have been printed.
     spare: Mutex<Vec<Vec<u8>>>,
-    /// What went wrong where chunks are read by position.
+    /// Errors of chunks that are read by position.
     unread: Mutex<Vec<InputError>>,
-    /// How many records of the present input came before a chunk, with its header row.
+    /// The number of records of the current input before a chunk, including its header row.
     numbers: Turn<u64>,
     needs_numbers: bool,
     rule: &'a RecordRule,
     hash: H,
     deciding: Deciding<'a, K, E>,
     decide: D,
-    /// Nothing is decided any more.
+    /// Set when deciding has ended.
     halted: AtomicBool,
-    /// The first one counts.
+    /// The first failure.
     failure: Mutex<Option<E>>,
     print: Print,
     threads: usize,
@@ -237,13 +236,13 @@ struct Saver<'a, S, E> {
 }
 
 impl<S, E> Saver<'_, S, E> {
-    /// How long it is until the next checkpoint.
+    /// The time until the next checkpoint.
     fn left(&self) -> Duration {
         self.checkpoint.every.saturating_sub(self.saved.elapsed())
     }
 }
 
-/// That a run has ended.
+/// Signals the end of a run.
 #[derive(Default)]
 struct Signal {
     is_given: Mutex<bool>,
@@ -256,7 +255,7 @@ impl Signal {
         self.given.notify_all();
     }
 
-    /// Waits for it, but no longer than this; whether it is given.
+    /// Waits for the signal, at most this long; returns whether it was given.
     fn wait(&self, most: Duration) -> bool {
         let is_given = self.is_given.lock().expect(NO_PANIC);
         let waited = self
@@ -267,7 +266,7 @@ impl Signal {
 }
 
 const NO_PANIC: &str = "no thread panics while it holds it";
-/// Where chunks are on their way when a checkpoint is due, the next look comes after this time.
+/// If chunks are in flight when a checkpoint is due, we check again after this time.
 const SOON: Duration = Duration::from_millis(50);
 
 impl<'a, S, K, H, D, E> Engine<'a, S, K, H, D, E>
@@ -320,7 +319,7 @@ where
         }
     }
 
-    /// Prints a chunk, when it is its turn or its place is known.
+    /// Prints a chunk, when it is its turn or its position is known.
     fn write(&self, (buffer, length): Finished, at: u64) {
         let bytes = &buffer[..length];
         let well = match self.output_file {
@@ -348,7 +347,7 @@ where
         self.output.lock().expect(NO_PANIC)
     }
 
-    /// How many rows of its input come before the chunk's records, if that is of use.
+    /// The number of rows in its input before the chunk's records, if needed.
     fn number(&self, number: u64, chunk: &Chunk, records: u64) -> u64 {
         if !self.needs_numbers {
             return 0;
@@ -370,7 +369,7 @@ where
         for (shard, lane) in self.shards.iter().zip(lanes) {
             let asked = self.ask(lane);
             let mut shard = shard.wait(number);
-            // In turn: the chunks before this one are still decided, and may have been enough.
+            // In turn, because earlier chunks are still being decided, and may end the run.
             if let Some(refusal) = refusal.take()
                 && !self.halted.load(Ordering::Relaxed)
             {
@@ -381,7 +380,7 @@ where
         }
     }
 
-    /// Asks, in no order, unless deciding has come to its end.
+    /// Asks, in any order, unless deciding has ended.
     fn ask(&self, lane: &mut Lane<K>) -> Result<(), Halt<E>> {
         let (keys, chosen) = lane.undecided(self.print.silent());
         match self.deciding {
@@ -390,7 +389,7 @@ where
         }
     }
 
-    /// Takes the answers that were asked for as they are: nothing is left to decide in order.
+    /// Uses the answers from asking as they are: nothing needs to be decided in order.
     fn ask_alone(&self, lane: &mut Lane<K>, refusal: Option<Refused>) {
         let asked = match refusal {
             Some(refusal) => Err(Halt::Failed(refusal.into())),
@@ -402,7 +401,7 @@ where
         }
     }
 
-    /// Decides, unless that has come to its end.
+    /// Decides, unless deciding has ended.
     fn decide(&self, shard: &mut S, lane: &mut Lane<K>, asked: Result<(), Halt<E>>) {
         if self.halted.load(Ordering::Relaxed) {
             lane.undecided(self.print.silent());
@@ -456,7 +455,7 @@ where
         }
     }
 
-    /// Reads the next chunk and gives its number.
+    /// Reads the next chunk and returns its number.
     fn read(&self, chunk: &mut Chunk) -> Option<u64> {
         if chunk.buffer.is_empty()
             && let Some(buffer) = self.spare.lock().expect(NO_PANIC).pop()
@@ -467,7 +466,7 @@ where
         if let Some(saver) = &self.saver {
             let mut saver = saver.lock().expect(NO_PANIC);
             if saver.left().is_zero() {
-                // No chunk starts while the source is held, and those before it are waited for.
+                // No chunk starts while we hold the source, and we wait for all earlier ones.
                 let ebb = self.flow.wait_for_ebb();
                 self.save(&mut saver);
                 drop(ebb);
@@ -481,15 +480,15 @@ where
         Some(source.next - 1)
     }
 
-    /// Runs checkpoints while a read keeps the source: the next bytes of a pipe may be hours away, and what was decided
-    /// must not wait for them.
+    /// Runs checkpoints while a read holds the source: the next bytes of a pipe may be hours away, and decided records
+    /// must be saved before.
     fn save_in_silence(&self, end: &Signal) {
         let Some(saver) = &self.saver else {
             return;
         };
         let _guard = EndOnPanic;
         let every = saver.lock().expect(NO_PANIC).checkpoint.every;
-        // Then it is saved before every read.
+        // `read` then saves before every chunk.
         if every.is_zero() {
             return;
         }
@@ -509,11 +508,11 @@ where
         }
     }
 
-    /// Runs the checkpoint. No chunk is on its way: what the shards have decided is printed.
+    /// Runs the checkpoint. No chunk is in flight, so everything that the shards have decided is printed.
     fn save(&self, saver: &mut Saver<S, E>) {
         let mut output = self.output();
         output.flush();
-        // Where a decision has failed, shards hold keys whose records were not printed.
+        // After a failed decision, shards hold keys whose records were not printed.
         if output.result.is_ok() && !self.halted.load(Ordering::Relaxed) {
             let mut shards: Vec<_> = self.shards.iter().map(Turn::as_it_is).collect();
             let mut shards: Vec<_> = shards.iter_mut().map(|shard| &mut ***shard).collect();
@@ -525,19 +524,19 @@ where
     }
 }
 
-/// A chunk's bytes to print: so many of the buffer.
+/// A chunk's bytes to print: a buffer, and how many of its bytes.
 type Finished = (Vec<u8>, usize);
 
-/// The output and its first error; after that, nothing is written.
+/// The output and its first error; after that, nothing more is written.
 struct Output<'a> {
     writer: &'a mut (dyn Write + Send),
     result: io::Result<()>,
-    /// Where chunks are written to their places: the output is whole up to here.
+    /// With chunks written by position: the output is complete up to here.
     whole: u64,
 }
 
 impl Output<'_> {
-    /// Whether it went well, now and before.
+    /// Returns whether this and all earlier writes succeeded.
     fn write(&mut self, bytes: &[u8]) -> bool {
         if self.result.is_ok() {
             self.result = self.writer.write_all(bytes);
@@ -545,7 +544,7 @@ impl Output<'_> {
         self.result.is_ok()
     }
 
-    /// Notes that a chunk could not be written to its place, or only up to here. `false`, as it did not go well.
+    /// Records that a chunk could not be written to its position, or only up to here. Returns `false`.
     fn fail(&mut self, error: io::Error, end: u64) -> bool {
         self.whole = self.whole.min(end);
         if self.result.is_ok() {
@@ -554,7 +553,7 @@ impl Output<'_> {
         false
     }
 
-    /// Cuts off what lies behind a chunk that is missing.
+    /// Cuts off everything after a missing chunk.
     fn cut(&mut self, file: &File) {
         if self.whole < u64::MAX
             && let Err(error) = file.set_len(self.whole)
@@ -570,7 +569,7 @@ impl Output<'_> {
     }
 }
 
-/// Writes all bytes to a place of the file. Notes how many were written, also where that fails.
+/// Writes all bytes to a position of the file. Sets `written` also on failure.
 fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Result<()> {
     #[cfg(unix)]
     let write = std::os::unix::fs::FileExt::write_at;
@@ -587,7 +586,7 @@ fn write_at(file: &File, bytes: &[u8], at: u64, written: &mut usize) -> io::Resu
     Ok(())
 }
 
-/// Ends the program if its thread panics: such a thread never passes its turns on, and the others would wait for ever.
+/// Ends the program if its thread panics: such a thread never passes its turns on, so the others would wait forever.
 ///
 /// ```
 /// let _guard = tamis_records::pipeline::EndOnPanic;

@@ -1,12 +1,12 @@
-//! Reports from the threads of a run, and the request to end early.
+//! Progress of a run's threads, and the request to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// Counters of a run, and its end.
+/// Counters of a run, and its stop flag.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Bytes taken from the inputs as they lie there, maybe compressed: compare with the sizes of the files.
+    /// Bytes read from the inputs, possibly compressed: compare with the sizes of the files.
     pub consumed: AtomicU64,
     /// Bytes of records, decompressed.
     pub bytes: AtomicU64,
@@ -18,8 +18,8 @@ pub struct Progress {
     pub without_key: AtomicU64,
     /// Records without the time that the rule asks for, or with one that can't be read.
     pub without_time: AtomicU64,
-    /// Values that should be URLs and are not.
+    /// Values that should be URLs but aren't.
     pub not_urls: AtomicU64,
-    /// Asks the run to end with what was read; also heeded while it waits for a silent pipe.
+    /// Asks the run to end after the records read so far; works also while it waits for a silent pipe.
     pub stop: Arc<AtomicBool>,
 }

@@ -1,4 +1,4 @@
-//! Inputs, one after the other, as chunks of whole records.
+//! Reads inputs, one after the other, in chunks of whole records.
 
 use crate::block::{Block, Blocks};
 use crate::formats::{self, FileClass, FileKind};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tamis::Moment;
 
-/// Bytes that travel together: enough to make a system call cheap, few enough to stay in the second-level cache.
+/// The size of a chunk: large enough to make system calls cheap, small enough for the second-level cache.
 pub const CHUNK: usize = 512 << 10;
-/// A longer record is refused. Also keeps positions within 32 bits.
+/// Longer records are refused. Also keeps positions within 32 bits.
 const LONGEST_RECORD: usize = 1 << 30;
-/// A quoted field of CSV with line feeds in it makes a record no longer than about this: rather than that, its quote was
-/// never closed.
+/// The most bytes, about, of a CSV record with line feeds in a quoted field: beyond that, we assume the quote was never
+/// closed.
 const LONGEST_QUOTED: usize = 16 << 20;
-/// So many small files, at most, become one chunk: a signal is heeded between two chunks.
+/// The most small files in one chunk, because stop requests are only checked between chunks.
 const MOST_JOINED: usize = 1024;
 
 /// Inputs that open when their turn comes.
@@ -29,30 +29,30 @@ pub type Inputs = Box<dyn Iterator<Item = Result<Input, InputError>> + Send>;
 pub struct Chunk {
     /// Kept at full length while `length` varies, so that it is cleared only once.
     pub buffer: Vec<u8>,
-    /// How much of the buffer is header and records.
+    /// How many bytes of the buffer are header and records.
     pub length: usize,
-    /// The bytes in front of the records: a header row, or such as belong to another chunk.
+    /// The bytes before the records: a header row, or records of another chunk.
     pub header: usize,
     /// Whether these are a header row.
     pub has_header: bool,
-    /// Whether that header belongs into the output: only the first one does.
+    /// Whether the header is printed: only the first one is.
     pub prints_header: bool,
     /// How the records follow one another.
     pub framing: Framing,
-    /// Where the key columns are in this input.
+    /// The positions of the key columns in this input.
     pub columns: Arc<[usize]>,
-    /// The input's name, as it was given.
+    /// The input's name as it was given.
     pub input: Arc<[u8]>,
-    /// Whether it is the first one of its input.
+    /// Whether it is the first chunk of its input.
     pub starts_input: bool,
-    /// When its input was last written, if that is a file.
+    /// The time of the input's last change, if it is a file.
     pub written: Option<Moment>,
-    /// Where its records are still to be read from.
+    /// A block from which the records must still be loaded.
     block: Option<Block>,
 }
 
 impl Chunk {
-    /// Reads the records, if that is still to be done: unlike [`Reader::read`], by several threads at once.
+    /// Loads the records, if necessary: unlike [`Reader::read`], by several threads at once.
     pub fn load(&mut self, progress: &Progress) -> Result<(), InputError> {
         let Some(block) = self.block.take() else {
             return Ok(());
@@ -83,12 +83,12 @@ impl Chunk {
         &self.buffer[self.header..self.length]
     }
 
-    /// How many rows are in front of the records.
+    /// The number of rows before the records.
     pub fn header_rows(&self) -> u64 {
         u64::from(self.has_header)
     }
 
-    /// Appends the records of another chunk, if they are alike and few.
+    /// Appends the records of another chunk, if they have the same form and fit.
     fn join(&mut self, other: &Self, most: usize) -> bool {
         let records = other.records();
         let length = self.length + records.len();
@@ -103,18 +103,18 @@ impl Chunk {
     }
 }
 
-/// Why an input can be read, but most likely not as it was meant.
+/// Why an input can be read, but probably not as intended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Oddity {
-    /// A quote of CSV is never closed. Each line from there on is a record.
+    /// A CSV quote is never closed. From there on, each line is a record.
     OpenQuote {
-        /// Where it is, from 1.
+        /// The line of the quote, from 1.
         line: u64,
-        /// It may be closed behind so many bytes.
+        /// The quote may be closed after this many bytes.
         within: Option<usize>,
     },
-    /// It has no lines. Its bytes are read as if it had.
+    /// It has no lines. Its bytes are read as if it had some.
     NoLines(FileKind),
 }
 
@@ -133,42 +133,42 @@ impl fmt::Display for Oddity {
     }
 }
 
-/// What is done about inputs with an [`Oddity`].
+/// How to treat inputs with an [`Oddity`].
 #[derive(Clone, Copy, Debug)]
 pub enum Oddities {
-    /// They are reported with the input's name, and read.
+    /// Reports them with the input's name, and reads them.
     Warned(fn(&str, &Oddity)),
-    /// They are errors.
+    /// Treats them as errors.
     Refused,
-    /// They are read: the caller looks out for them. A quote that is never closed goes on to the end.
+    /// Reads them; the caller watches for them. An open quote extends to the end.
     Ignored,
 }
 
 /// Reads chunks.
 ///
-/// An input's last record need not be delimited: the delimiter is added, as `sort` and `awk` do. But an input that
-/// fails has no last record: what follows its last delimiter may be half of one, and is dropped.
+/// If an input's last record lacks a delimiter, it is added, as `sort` and `awk` do. But if an input fails, the bytes
+/// after its last delimiter may be half a record, so they are dropped.
 pub struct Reader {
     inputs: Inputs,
     chunk_size: usize,
     longest_record: usize,
     longest_quoted: usize,
     oddities: Oddities,
-    /// Whether inputs are looked at for what has no lines.
+    /// Whether inputs are checked for files without lines.
     looks_at_kinds: bool,
     joins_files: bool,
     gives_blocks: bool,
     framing: Framing,
     columns: Option<(Columns, Separator)>,
     current: Option<Current>,
-    /// The beginning of a record whose end was not in the last chunk.
+    /// The beginning of a record that continues after the last chunk.
     rest: Vec<u8>,
     /// The first input's name and header row, which the others must repeat.
     first_header: Option<(String, Vec<u8>)>,
     errors: Vec<InputError>,
-    /// What was read to be joined with a chunk, but did not fit.
+    /// A chunk that was read to be joined, but didn't fit.
     ahead: Option<Chunk>,
-    /// For the next one that is read to be joined.
+    /// A buffer for the next chunk to be joined.
     spare: Chunk,
 }
 
@@ -177,14 +177,14 @@ struct Current {
     started: bool,
     columns: Arc<[usize]>,
     framing: Framing,
-    /// Line feeds in the chunks so far, where quotes can make it matter.
+    /// Line feeds in the chunks so far, if quotes matter.
     lines: u64,
-    /// What is read next, if it is read by position.
+    /// The blocks still to be read, if the input is read by position.
     blocks: Option<Blocks>,
 }
 
 impl Reader {
-    /// Reads inputs whose records have keys by this rule, in chunks of about so many bytes.
+    /// Reads inputs whose records have keys by this rule, in chunks of about this many bytes.
     pub fn new(inputs: Inputs, rule: &RecordRule, chunk_size: usize) -> Self {
         let columns = rule
             .columns()
@@ -209,21 +209,21 @@ impl Reader {
         }
     }
 
-    /// Sets what is done about quotes that are never closed and, if these are looked for, inputs that have no lines.
+    /// Sets how to treat quotes that are never closed and, if `looks_at_kinds`, inputs without lines.
     pub fn oddities(mut self, oddities: Oddities, looks_at_kinds: bool) -> Self {
         self.oddities = oddities;
         self.looks_at_kinds = looks_at_kinds;
         self
     }
 
-    /// Makes one chunk of several small files. Only the first one's name and time are known then. They must not be pipes, which
-    /// keep us waiting.
+    /// Joins several small files in one chunk, which then has the name and time of the first. The files must not be
+    /// pipes, which may make us wait.
     pub fn joining_files(mut self, joins: bool) -> Self {
         self.joins_files = joins;
         self
     }
 
-    /// Lets whoever reads a chunk [load](Chunk::load) it, where that can be done by position.
+    /// Leaves it to the receiver of a chunk to [load](Chunk::load) it, if the input can be read by position.
     pub(crate) fn giving_blocks(mut self) -> Self {
         self.gives_blocks = true;
         self
@@ -235,13 +235,13 @@ impl Reader {
         self
     }
 
-    /// Refuses records of more bytes, about.
+    /// Refuses records longer than about this many bytes.
     pub fn longest_record(mut self, bytes: usize) -> Self {
         self.longest_record = bytes;
         self
     }
 
-    /// What went wrong. An input that fails ends there, and the next one follows.
+    /// The errors. After an error in an input, reading continues with the next input.
     pub fn into_errors(self) -> Vec<InputError> {
         self.errors
     }
@@ -263,7 +263,7 @@ impl Reader {
         true
     }
 
-    /// Adds the next files to a chunk that has room for them.
+    /// Appends the next files to a chunk that has room for them.
     fn join(&mut self, chunk: &mut Chunk) {
         for _ in 1..MOST_JOINED {
             let has_room = chunk.length < self.chunk_size / 2;
@@ -279,7 +279,7 @@ impl Reader {
         }
     }
 
-    /// Reads on in the present input; `false` if that gave no chunk.
+    /// Reads the next chunk of the current input; `false` if there was none.
     fn step(&mut self, chunk: &mut Chunk) -> bool {
         self.has_more();
         let Some(mut current) = self.current.take() else {
@@ -305,7 +305,7 @@ impl Reader {
         usable
     }
 
-    /// Goes on by position, if that can be done. Not in CSV, where what is a record depends on the quotes before it.
+    /// Switches to reading by position, if possible. Not in CSV, where record borders depend on all quotes before them.
     fn find_blocks(&mut self, current: &mut Current) {
         if let Framing::Delimited(delimiter) = current.framing
             && self.gives_blocks
@@ -319,7 +319,7 @@ impl Reader {
         }
     }
 
-    /// Makes the next block a chunk that is still to be loaded.
+    /// Turns the next block into a chunk that is still to be loaded.
     fn give_block(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
         let next = current.blocks.as_mut().map(|it| it.next(self.chunk_size));
         if let Some(None) = next {
@@ -335,7 +335,7 @@ impl Reader {
         true
     }
 
-    /// Whether an input is open. If none is, the next one is opened.
+    /// Opens the next input if none is open; returns whether there is one.
     fn has_more(&mut self) -> bool {
         while self.current.is_none() {
             match self.inputs.next() {
@@ -362,7 +362,7 @@ impl Reader {
         }
     }
 
-    /// Fills the chunk with whole records; leaves what follows them in `rest`.
+    /// Fills the chunk with whole records; leaves the rest in `rest`.
     fn fill(&mut self, current: &mut Current, chunk: &mut Chunk) -> Result<More, InputError> {
         let mut filled = self.start_with_rest(&mut chunk.buffer);
         chunk.length = 0;
@@ -409,11 +409,11 @@ impl Reader {
         }
     }
 
-    /// Gives the number of bytes that are in the buffer already.
+    /// Returns the number of bytes already in the buffer.
     fn start_with_rest(&mut self, buffer: &mut Vec<u8>) -> usize {
         let filled = self.rest.len();
         let size = self.chunk_size.max(filled);
-        // One long record must not take memory for ever.
+        // Doesn't keep the memory of one long record forever.
         if buffer.len() > 4 * size {
             buffer.truncate(size);
             buffer.shrink_to_fit();
@@ -425,7 +425,7 @@ impl Reader {
         filled
     }
 
-    /// Reads some bytes; 0 at the end. What follows compressed data is an error, but the data ends well before it.
+    /// Reads some bytes; 0 at the end. Bytes after compressed data are an error, but the data before them is complete.
     fn read_some(&mut self, current: &mut Current, into: &mut [u8]) -> Result<usize, InputError> {
         match current.input.read(into) {
             Err(error) if error.is_trailing() => {
@@ -436,7 +436,7 @@ impl Reader {
         }
     }
 
-    /// Goes on by lines, from the record in which a quote was never closed.
+    /// Continues by lines, from the record with the quote that was never closed.
     fn give_up_quotes(
         &mut self,
         current: &mut Current,
@@ -456,7 +456,7 @@ impl Reader {
         }
     }
 
-    /// Reports what is odd about an input, or makes it an error.
+    /// Reports an oddity, or makes it an error.
     fn object(&self, current: &Current, oddity: &Oddity) -> Result<(), InputError> {
         let name = current.input.name();
         match self.oddities {
@@ -467,7 +467,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends the last record of an input with a delimiter if it has none; gives the new length.
+    /// Adds a delimiter to the last record of an input if it lacks one; returns the new length.
     fn delimit(&self, buffer: &mut Vec<u8>, filled: usize) -> usize {
         let delimiter = self.framing.delimiter();
         if filled == 0 || buffer[filled - 1] == delimiter {
@@ -483,7 +483,7 @@ impl Reader {
         InputError::not_read(current.input.name(), why)
     }
 
-    /// Looks whether an input has lines at all.
+    /// Checks whether an input has lines.
     fn look_at_kind(&self, current: &Current, chunk: &Chunk) -> Result<(), InputError> {
         if !self.looks_at_kinds {
             return Ok(());
@@ -492,7 +492,7 @@ impl Reader {
         let head = records.iter().chain(&self.rest).take(formats::HEAD);
         let head: Vec<u8> = head.copied().collect();
         match formats::not_lines(&head) {
-            // Short records that end with NUL look like it.
+            // Short records separated by NUL look like UTF-16.
             Some(kind)
                 if matches!(kind.class, FileClass::Utf16 | FileClass::Utf32)
                     && self.framing.delimiter() != b'\n' =>
@@ -504,8 +504,8 @@ impl Reader {
         }
     }
 
-    /// Takes the header from an input's first chunk and finds the key columns. `false` if they are not there: then
-    /// the input is given up.
+    /// Takes the header from an input's first chunk and finds the key columns. Returns `false` if they are missing:
+    /// then the input is given up.
     fn begin(&mut self, current: &mut Current, chunk: &mut Chunk) -> bool {
         chunk.header = 0;
         chunk.has_header = false;
@@ -562,14 +562,14 @@ impl Reader {
     }
 }
 
-/// Notes an error unless its input has one: the blocks of a file on a lost disk all fail, and may be millions.
+/// Records only the first error of each input: with a lost disk, all blocks of a file fail, perhaps millions.
 pub(crate) fn note(errors: &mut Vec<InputError>, error: InputError) {
     if errors.iter().all(|other| other.name != error.name) {
         errors.push(error);
     }
 }
 
-/// Whether an input goes on after a chunk.
+/// Whether an input continues after a chunk.
 enum More {
     Yes,
     No,

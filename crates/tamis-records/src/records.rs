@@ -1,21 +1,21 @@
-//! Where records end.
+//! Finds the ends of records.
 //!
-//! Text is cut at a delimiter byte. CSV is cut at line feeds outside quotes, by the rules of RFC 4180 as lenient
-//! readers apply them: a quote opens a quoted field only at the field's start, `""` inside one is a quote,
-//! and whatever follows the closing quote belongs to the field.
+//! Text is split at a delimiter byte. CSV is split at line feeds outside quotes, by the rules of RFC 4180 as lenient
+//! readers apply them: a quote opens a quoted field only at the field's start, `""` inside one is a quote, and anything
+//! after the closing quote belongs to the field.
 //!
-//! A quote that nobody closed would make one record of all lines up to the next quote, or of the rest of the file.
-//! `LastBorder` notices both: a field of several lines with a value behind its closing quote was closed by the quote
-//! that opens that value.
+//! A quote that is never closed would make one record of all lines up to the next quote, or of the rest of the file.
+//! `LastBorder` notices both: if a field spans lines and a value follows its closing quote, that quote was meant to
+//! open the value.
 
 use memchr::{memchr, memchr2, memrchr};
 
-/// How records follow one another.
+/// How records are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// Each record ends with this byte.
     Delimited(u8),
-    /// Each record ends with a line feed that is not inside quotes, which begin after this byte.
+    /// Each record ends with a line feed outside quotes; quotes begin after this byte.
     Csv(u8),
 }
 
@@ -38,7 +38,7 @@ impl Framing {
         }
     }
 
-    /// What of a record carries meaning: all but its delimiter and, before a line feed, one carriage return.
+    /// The content of a record, without its delimiter and one carriage return before a line feed.
     #[inline]
     pub fn content(self, record: &[u8]) -> &[u8] {
         let delimiter = self.delimiter();
@@ -49,7 +49,7 @@ impl Framing {
         }
     }
 
-    /// Why a record of more bytes is refused.
+    /// The error for a record longer than this.
     pub(crate) fn too_long(self, longest: usize) -> String {
         let hint = match self {
             Self::Csv(_) => "; is a quote never closed?",
@@ -66,7 +66,7 @@ impl Framing {
         }
     }
 
-    /// Calls `each(start, end)` for every record; `bytes` must hold whole records, the last one ending where they do.
+    /// Calls `each(start, end)` for every record; `bytes` must hold whole records.
     #[inline]
     pub fn for_each(self, bytes: &[u8], mut each: impl FnMut(usize, usize)) {
         let mut start = 0;
@@ -91,13 +91,12 @@ impl Framing {
     }
 }
 
-/// How many lines end in these bytes.
+/// The number of line feeds.
 pub(crate) fn newlines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// Finds the last record border in a buffer that starts with a record and fills up bit by bit, looking at every
-/// byte once.
+/// Finds the last record border in a buffer that starts with a record and grows, looking at every byte once.
 pub(crate) struct LastBorder {
     framing: Framing,
     watches_quotes: bool,
@@ -105,12 +104,12 @@ pub(crate) struct LastBorder {
     csv: CsvBorders,
     /// The end of the last whole record so far; 0 while there is none.
     pub(crate) at: usize,
-    /// A quote behind that which nobody closed, as the next record shows.
+    /// A later quote that is never closed, as the next record shows.
     pub(crate) unclosed: Option<usize>,
 }
 
 impl LastBorder {
-    /// Looks out for quotes that nobody closed if it `watches_quotes`.
+    /// With `watches_quotes`, looks for quotes that are never closed.
     pub(crate) fn new(framing: Framing, watches_quotes: bool) -> Self {
         Self {
             framing,
@@ -125,12 +124,12 @@ impl LastBorder {
         }
     }
 
-    /// The quote of a field that still goes on at the end of what there is.
+    /// The quote of a field that is still open at the end of the buffer.
     pub(crate) fn open_quote(&self) -> Option<usize> {
         (self.watches_quotes && self.csv.quoted).then_some(self.csv.opened)
     }
 
-    /// Takes notice of the bytes added since the last call.
+    /// Processes the bytes added since the last call.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match self.framing {
             Framing::Delimited(delimiter) => {
@@ -153,7 +152,7 @@ impl LastBorder {
     }
 }
 
-/// Walks over the record ends of CSV; may run dry and go on when more bytes have come.
+/// Finds the ends of CSV records; can continue when more bytes arrive.
 struct CsvBorders {
     separator: u8,
     searched: usize,
@@ -161,9 +160,9 @@ struct CsvBorders {
     quoted: bool,
     /// The quote that opened the last quoted field.
     opened: usize,
-    /// One past the quote that closed it: a quote there reopens it, for the two are an escaped one.
+    /// One past the closing quote: another quote there reopens the field, since two quotes are an escaped one.
     closed: Option<usize>,
-    /// The opening quote of a field of several lines with a value behind its closing quote.
+    /// The opening quote of a field that spans lines and has a value after its closing quote.
     suspect: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a file, segment by segment: one reading for all specs.
+//! The keys of a file, segment by segment: one read serves all specs.
 
 use crate::formats::{self, FileClass, FileKind};
 use crate::input::{Entrance, Input, InputError, Packing, TextKind, TextReader, text_from};
@@ -20,30 +20,31 @@ use tamis::index::{EntryFilters, EntryKeys, IndexOptions};
 use tamis::{Hash, Moment};
 use xxhash_rust::xxh3::Xxh3;
 
-/// What is longer is no line, row or word that anybody looks for, and a few bytes of compressed data can become it.
+/// Longer records aren't lines, rows or words that anyone searches for, and a few bytes of compressed data can unpack
+/// to that much.
 const LONGEST_RECORD: usize = 64 << 20;
 
-/// A file, opened and looked at once for all keys that are read from it.
+/// A file that was opened and inspected once, for all keys that are read from it.
 pub struct Opened {
     name: String,
     input: Input,
-    /// The same file, for who reads it in no order.
+    /// The same file, for reading in any order.
     file: File,
     is_packed: bool,
-    /// What it is, if not text.
+    /// The kind of file, if it isn't text.
     kind: Option<FileKind>,
 }
 
-/// How the keys of a spec are read from a file.
+/// How to read the keys of a spec from a file.
 pub enum Way<'s> {
     /// From lines or rows of text.
     Text,
-    /// From columns of Parquet, with these names.
+    /// From these columns of Parquet.
     Parquet(&'s [String]),
 }
 
 impl Opened {
-    /// Opens a file. What is taken from it is added to `progress`.
+    /// Opens a file. Counts bytes read in `progress`.
     pub fn open(path: &Path, progress: &Arc<Progress>) -> Result<Self, InputError> {
         let failed = |cause| InputError {
             name: path.display().to_string(),
@@ -54,7 +55,7 @@ impl Opened {
         Self::new(path, file, &metadata, progress)
     }
 
-    /// Looks at an open file.
+    /// Inspects an open file.
     pub fn new(
         path: &Path,
         file: File,
@@ -66,12 +67,12 @@ impl Opened {
             name: name.clone(),
             cause,
         };
-        // It shares its position with the other: who seeks, seeks before each reading.
+        // It shares its position with the original, so seek before each read.
         let again = file.try_clone().map_err(failed)?;
         let (input, kind, is_packed) = if metadata.is_file() {
             let text = TextReader::new(file, progress).map_err(failed)?;
             let (kind, is_packed) = (text.file_kind(), text.kind().is_packed());
-            // What is read of it is counted already.
+            // `TextReader` already counts the bytes.
             let input = Input::from_read(&name, text, Packing::Ignored, &Arc::default())?;
             (input, kind, is_packed)
         } else {
@@ -89,8 +90,8 @@ impl Opened {
         })
     }
 
-    /// How the keys of a spec are read. Columns of CSV or Parquet are not looked for in the other; what is neither text
-    /// nor Parquet is not read.
+    /// How to read the keys of a spec. Columns of CSV aren't searched in Parquet, nor the other way round; files that
+    /// are neither text nor Parquet aren't read.
     pub fn way<'s>(&self, spec: &'s KeySpec) -> Result<Way<'s>, InputError> {
         way(&self.name, self.kind, self.is_packed, spec)
     }
@@ -100,8 +101,8 @@ impl Opened {
         self.file
     }
 
-    /// Reads the text to its end, or to the first error, on several threads: they take turns to read, `work` freely,
-    /// and `take` gets what they made of the chunks, in order.
+    /// Reads the text to its end or the first error, on several threads: they take turns reading, `work` runs in any
+    /// order, and `take` gets its results in order.
     pub fn map_chunks<R: Send>(
         self,
         rule: &RecordRule,
@@ -145,7 +146,7 @@ impl Opened {
         }
     }
 
-    /// Reads the rows of a Parquet file in which none of the columns is null.
+    /// Reads the rows of a Parquet file where none of the columns is null.
     pub fn for_each_row(
         self,
         columns: &[String],
@@ -188,8 +189,7 @@ fn way<'s>(
     }
 }
 
-/// Has a table read. A damaged file must not end the run, and the decoder makes no promise; what it leaves behind is not
-/// used again.
+/// Reads a table. The decoder may panic on a damaged file, which must not end the run; its state isn't used again.
 fn read_table(
     name: &str,
     file: File,
@@ -215,61 +215,62 @@ fn read_table(
     })
 }
 
-/// What there is to say of a file and a spec, though all went well.
+/// Remarks about a file and a spec that aren't errors.
 #[derive(Debug, Default)]
 pub struct Remarks {
     /// Records without the key.
     pub without_key: u64,
-    /// Why the file has no such key at all.
+    /// Why the file has no such key.
     pub no_column: Option<String>,
-    /// Why its keys are not all known.
+    /// Why not all its keys are known.
     pub unknown: Option<String>,
 }
 
-/// Text of a segment, about: enough that its filters cost little, and little enough to be searched in a moment.
+/// The approximate size of a segment's text: large enough that its filters cost little, small enough to be searched in
+/// a moment.
 pub const SEGMENT: u64 = 16 << 20;
 
-/// A part of a file's text, and what it holds.
+/// A part of a file's text, with its filters.
 #[derive(Debug)]
 pub struct Segment {
-    /// Of text, unpacked. It ends at a line's end, unless the file doesn't.
+    /// Bytes of unpacked text. A segment ends at the end of a line, unless the file ends without one.
     pub bytes: u64,
     /// Line ends in it.
     pub lines: u64,
     /// XXH3 of the text.
     pub sum: u64,
-    /// The first and the last time in its lines.
+    /// The first and the last time of its lines.
     pub times: Option<(Moment, Moment)>,
-    /// The time of a line behind it that has none of its own.
+    /// The time of a line after it that has no time.
     pub last_time: Option<Moment>,
-    /// The filters of its keys, one for each spec.
+    /// The filters of its keys, one per spec.
     pub filters: EntryFilters,
 }
 
-/// How a file was read.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Scanned {
-    /// For each spec, what there is to say.
+    /// The remarks for each spec.
     pub remarks: Vec<Remarks>,
-    /// Where the last line that ends does so, in the text that was read.
+    /// Where the last complete line ends in the text that was read.
     pub whole: u64,
-    /// Where the text can be entered, if it is packed.
+    /// Where the text can be entered, if it is compressed.
     pub entrances: Vec<Entrance>,
 }
 
-/// What is looked for in files, and how it is kept.
+/// The keys to find in files, and how to keep them.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
-    /// What the keys are.
+    /// The specs of the keys.
     pub specs: &'a [KeySpec],
-    /// Of the index, with the same specs.
+    /// The options of the index, which has the same specs.
     pub options: &'a IndexOptions,
-    /// Reports how far it is.
+    /// Counts the progress.
     pub progress: &'a Arc<Progress>,
 }
 
-/// Whether what was appended to a file has the keys that it would have together with the rest: nothing that stands
-/// before it says what it means.
+/// Whether text appended to a file has the same keys alone as with the text before it, so that its meaning doesn't
+/// depend on that.
 pub fn can_be_continued(specs: &[KeySpec]) -> bool {
     let stands_alone = |spec: &KeySpec| match &spec.rule().part {
         Part::Columns { columns, .. } => {
@@ -280,18 +281,18 @@ pub fn can_be_continued(specs: &[KeySpec]) -> bool {
     specs.iter().all(stands_alone)
 }
 
-/// A file that is to be scanned.
+/// A file to be scanned.
 pub struct Text {
     name: String,
-    /// The same file, for who reads it in no order.
+    /// The same file, for reading in any order.
     file: File,
     reader: TextReader,
-    /// Of text; what comes behind was written since.
+    /// Bytes of text left; later bytes were written since.
     left: u64,
 }
 
 impl Text {
-    /// All of a file. Of plain text, `size` bytes.
+    /// All of a file; if it is plain text, the first `size` bytes.
     pub fn of(name: &Path, file: File, size: u64, progress: &Arc<Progress>) -> io::Result<Self> {
         let reader = TextReader::new(file.try_clone()?, progress)?;
         let left = if reader.kind().is_plain() {
@@ -307,7 +308,7 @@ impl Text {
         })
     }
 
-    /// The text of a plain file from an offset on, up to `size` bytes of the file.
+    /// The text of a plain file from an offset to byte `size` of the file.
     pub fn from(
         name: &Path,
         file: File,
@@ -324,7 +325,7 @@ impl Text {
         })
     }
 
-    /// How its text is made.
+    /// The kind of its text.
     pub fn kind(&self) -> TextKind {
         self.reader.kind()
     }
@@ -348,7 +349,7 @@ impl Text {
     }
 }
 
-/// Whether the text of a file consists of parts of these lengths with these XXH3 sums, and nothing else.
+/// Whether the text of a file consists exactly of parts of these lengths with these XXH3 sums.
 pub fn has_sums(
     mut text: Text,
     sums: &[(u64, u64)],
@@ -376,17 +377,17 @@ pub fn has_sums(
     Ok(text.fill(&mut block[..1])? == 0)
 }
 
-/// What a thread keeps from file to file: making it anew would take longer than to read a small one.
+/// Buffers that a thread reuses for many files: allocating them would take longer than reading a small file.
 #[derive(Default)]
 pub struct Buffers {
-    /// For each spec.
+    /// One per spec.
     keys: Vec<Option<Box<KeysOfText>>>,
     block: Vec<u8>,
 }
 
-/// Reads a file to its end, and gives its segments in order. A file that is not text has one, of no bytes.
+/// Reads a file to its end, and passes on its segments in order. A file that isn't text has one segment of zero bytes.
 ///
-/// The buffers are of the same specs each time.
+/// Buffers must always be used with the same specs.
 pub fn scan(
     mut text: Text,
     task: Task,
@@ -449,24 +450,24 @@ pub fn scan(
     })
 }
 
-/// Where keys go, and the segments made of them.
+/// Collects keys, and makes segments of them.
 struct Sink<'a, E> {
     task: Task<'a>,
     keys: EntryKeys,
     each: E,
 }
 
-/// One spec's part of a reading.
+/// The state of one spec.
 struct Scan<'s> {
     number: usize,
     spec: &'s KeySpec,
     way: Maker<'s>,
     framing: Framing,
     recent: Recent,
-    /// Where the key columns are.
+    /// The positions of the key columns.
     columns: Vec<usize>,
     records: u64,
-    /// From the first record that has not been cut off; of records that are not lines.
+    /// The current incomplete record and what follows; only if records aren't lines.
     buffer: Vec<u8>,
     border: LastBorder,
     started: bool,
@@ -475,7 +476,7 @@ struct Scan<'s> {
 
 /// How keys are found.
 enum Maker<'s> {
-    /// In all of the text at once.
+    /// In the whole text at once.
     Text(Box<KeysOfText>),
     /// Record by record.
     Records(Box<Keys<'s>>),
@@ -505,19 +506,19 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Whether no more of the file matters.
+    /// Whether the rest of the file no longer matters.
     fn has_ended(&self) -> bool {
         self.remarks.no_column.is_some() || self.remarks.unknown.is_some()
     }
 
-    /// The keys are not all known.
+    /// Gives up: not all keys will be known.
     fn leave(&mut self, why: &str) {
         if !self.has_ended() {
             self.remarks.unknown = Some(why.to_owned());
         }
     }
 
-    /// Ends with an error that is this spec's alone, if it is.
+    /// Ends this spec if the error concerns only it; otherwise returns the error.
     fn end(&mut self, error: InputError) -> Result<(), InputError> {
         if error.is_no_column() {
             self.remarks.no_column = Some(error.cause.to_string());
@@ -529,7 +530,7 @@ impl<'s> Scan<'s> {
         Ok(())
     }
 
-    /// Adds the keys of these whole lines.
+    /// Adds the keys of whole lines.
     fn feed<E>(&mut self, lines: &[u8], sink: &mut Sink<E>) {
         if self.has_ended() {
             return;
@@ -582,7 +583,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Finds the key columns by the first row; gives the length of a header row.
+    /// Finds the key columns in the first row; returns the length of a header row.
     fn begin(&mut self, bytes: &[u8]) -> usize {
         let Part::Columns { separator, columns } = &self.spec.rule().part else {
             return 0;
@@ -624,7 +625,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Hands the keys of a segment over, or says that they are not known.
+    /// Passes on the keys of a segment, or marks them as unknown.
     fn end_segment<E>(&mut self, sink: &mut Sink<E>) {
         self.recent = Recent::default();
         if let Maker::Text(keys) = &mut self.way {
@@ -670,7 +671,7 @@ impl<E: FnMut(Segment)> Sink<'_, E> {
     }
 }
 
-/// Of the text of a segment so far.
+/// Counts of the current segment's text.
 #[derive(Default)]
 struct Counted {
     bytes: u64,
@@ -690,7 +691,8 @@ impl Counted {
     }
 }
 
-/// Remembers some of the last keys: most words of a log are those of the line before, and need not be sorted out later.
+/// Remembers some of the latest keys: most words of a log also occur in the line before, and this avoids sorting them
+/// later.
 #[derive(Default)]
 struct Recent(Vec<Option<Hash>>);
 
@@ -707,10 +709,10 @@ impl Recent {
     }
 }
 
-/// Text that is looked at together: small enough for the caches.
+/// Bytes of text processed at once: small enough for the caches.
 const BLOCK: usize = 256 << 10;
 
-/// Reads text to its end. Gives where its last whole line ends.
+/// Reads text to its end. Returns where its last complete line ends.
 fn scan_text<E: FnMut(Segment)>(
     text: &mut Text,
     scans: &mut [Scan],
@@ -733,7 +735,7 @@ fn scan_text<E: FnMut(Segment)>(
         block.truncate(begun + filled);
         entrances.append(&mut text.reader.take_entrances());
         let end = match memchr::memrchr(b'\n', &block[begun..]) {
-            // Nothing more, so the rest is a line without an end.
+            // The text has ended, so the rest is a line without an end.
             _ if filled == 0 => block.len(),
             Some(at) => begun + at + 1,
             None if block.len() >= LONGEST_RECORD => {
@@ -771,7 +773,7 @@ fn scan_table<E>(
     sink: &mut Sink<E>,
     stopped: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failure> {
-    // Each column is read once, and each spec has its places among them.
+    // Reads each column once; each spec knows the positions of its own.
     let mut columns = Vec::new();
     let mut asked = Vec::new();
     for (number, names) in tables {

@@ -1,4 +1,4 @@
-//! The true matches in a file.
+//! Finds the true matches in a file.
 
 use crate::input::InputError;
 use crate::key::{KeySpec, Keys, Query};
@@ -9,25 +9,25 @@ use crate::scan::{Opened, Way};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A record that has what one of the queries asks for.
+/// A record that matches one of the queries.
 pub struct Match<'a> {
-    /// The number of its first line, or of the row in Parquet; from 1.
+    /// The number of its first line, or of the row in Parquet, from 1.
     pub number: u64,
-    /// The record, or the key of a row of Parquet as one asks for it.
+    /// The record; for Parquet, the key of the row as it would be queried.
     pub text: &'a [u8],
-    /// The first of the queries that it answers.
+    /// The first query that it matches.
     pub query: usize,
 }
 
-/// A match on its way from the thread that found it.
+/// A match, passed on by the thread that found it.
 struct Found {
-    /// The lines before it in its chunk.
+    /// The number of lines before it in its chunk.
     lines: u64,
     text: Vec<u8>,
     query: usize,
 }
 
-/// Calls `found` with every match, in order. What was found before an error counts.
+/// Calls `found` with every match, in order. Matches before an error are valid.
 pub fn search(
     path: &Path,
     spec: &KeySpec,
@@ -72,7 +72,7 @@ pub fn search(
         }
     };
     match searched {
-        // Then it has no such key.
+        // The file has no such key.
         Err(error) if error.is_no_column() => Ok(()),
         searched => searched,
     }
@@ -106,7 +106,8 @@ fn search_chunk(chunk: &Chunk, spec: &KeySpec, queries: &[&Query]) -> Vec<Found>
     found
 }
 
-/// As one asks for the row: several values as CSV, one as it is.
+/// The key of a row as it would be queried: several values as CSV, a single one
+/// as it is.
 fn as_asked(values: &[&[u8]]) -> Vec<u8> {
     if let [value] = values {
         return value.to_vec();

@@ -1,13 +1,14 @@
-//! Order among threads: a value that block 0 uses first, then block 1, and so on, whichever thread carries the block.
+//! Order among threads: block 0 uses a value first, then block 1, and so on,
+//! whichever threads carry the blocks.
 
-// Of the standard library, or of the model that compiles this file, too.
+// From the standard library, or from the model that also compiles this file.
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::ops::{Deref, DerefMut};
 
-/// Threads that wait, at most, before two of them share a condition.
+/// With more waiting threads than this, two of them share a condition variable.
 const SEATS: u64 = 32;
 
-/// A value that threads use one after the other, in the order of what they carry.
+/// A value that threads use one after the other, in the order of their blocks.
 ///
 /// ```
 /// use tamis_records::turn::Turn;
@@ -26,7 +27,8 @@ const SEATS: u64 = 32;
 /// ```
 pub struct Turn<T> {
     queue: Mutex<Queue<T>>,
-    /// Whoever waits for a block's turn waits for one of these, by the block's number: only the next one is woken.
+    /// Threads wait for a block's turn on one of these, chosen by the block's
+    /// number, so that only the next one is woken.
     seats: Box<[Condvar]>,
 }
 
@@ -37,7 +39,7 @@ struct Queue<T> {
 }
 
 impl<T> Turn<T> {
-    /// The value, which block 0 uses first.
+    /// Block 0 uses the value first.
     pub fn new(value: T) -> Self {
         Self {
             queue: Mutex::new(Queue {
@@ -71,7 +73,8 @@ impl<T> Turn<T> {
         }
     }
 
-    /// The value now, whoever's turn it is. Nobody else gets it meanwhile.
+    /// The value as it is now, whoever's turn it is. Others can't access it
+    /// meanwhile.
     ///
     /// # Panics
     /// If a thread panicked while it held the value.
@@ -90,7 +93,7 @@ fn seat(seats: &[Condvar], number: u64) -> &Condvar {
     &seats[(number % SEATS) as usize]
 }
 
-/// The value, for as long as it is this block's turn.
+/// Access to the value during a block's turn.
 pub struct Access<'a, T> {
     queue: MutexGuard<'a, Queue<T>>,
     seats: &'a [Condvar],

@@ -1,7 +1,7 @@
-//! Chunks' bytes on their way to the output. A chunk's place follows from those before it: whoever has a chunk that is not
-//! the next leaves it here and goes on; whoever has the next one writes it, and after it those that were left.
+//! Writes chunks to the output. A chunk's position depends on all chunks before it. So a thread whose chunk isn't the
+//! next one leaves it here and goes on; a thread with the next chunk writes it and all chunks left here that follow it.
 
-// Of the standard library, or of the model that compiles this file, too.
+// From the standard library, or from the model that also compiles this file.
 use super::sync::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ pub(crate) struct InOrder<T> {
     moved: Condvar,
     /// How many chunks may be left here.
     most: usize,
-    /// Whether one chunk is written after the other, or several at once.
+    /// Whether chunks are written one after the other, or several at once.
     one_by_one: bool,
 }
 
 struct Queue<T> {
     next: u64,
-    /// Where the next one begins.
+    /// Where the next chunk begins.
     at: u64,
     left: BTreeMap<u64, (T, u64)>,
-    /// Somebody is writing, and will go on with what is left.
+    /// A thread is writing, and will continue with the chunks left here.
     busy: bool,
     waiting: usize,
 }
@@ -42,11 +42,11 @@ impl<T> InOrder<T> {
         }
     }
 
-    /// Has `write` called with this and all others, each with its place: now and by this thread, or later. A chunk's
-    /// place is given when those of all before it are.
+    /// Calls `write` with this item and all others and their positions: now on this thread, or later. A chunk's
+    /// position is known once all chunks before it have arrived.
     pub(crate) fn write(&self, number: u64, item: T, length: u64, mut write: impl FnMut(T, u64)) {
         let mut queue = self.lock();
-        // The next one is written, whatever waits.
+        // The next chunk is always accepted.
         while queue.left.len() >= self.most && queue.next != number {
             queue.waiting += 1;
             queue = self.moved.wait(queue).expect(NO_PANIC);

@@ -1,11 +1,11 @@
-//! Many crawlers, one filter: each URL is fetched by one of them.
+//! Many crawlers share one filter: each URL is fetched by one of them.
 //!
 //! ```text
 //! cargo run -p tamis-redis --example crawler -- redis://127.0.0.1:6379/0/seen < urls.txt
 //! ```
 //!
 //! Start as many as you like, on as many machines; the first creates the
-//! filter. What a crawler would fetch is printed.
+//! filter. Prints the URLs to fetch.
 
 use tamis::{Hasher, Kind, Plan};
 use tamis_redis::{Error, Location, Options, RedisFilter};
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Gives `fetch` the URLs that no crawler has been given before.
+/// Passes `fetch` the URLs that no crawler has got before.
 pub(crate) fn crawl(
     at: &Location,
     options: &Options,
@@ -40,16 +40,16 @@ pub(crate) fn crawl(
         let mut open: Vec<usize> = Vec::new();
         match seen.insert_many(&batch, &mut new) {
             Ok(()) => {}
-            // All other answers hold.
+            // All other answers are valid.
             Err(Error::Unconfirmed { keys, .. }) => open = keys,
             Err(error) => return Err(error),
         }
         for (url, _) in batch.iter().zip(&new).filter(|(_, new)| **new) {
             fetch(url);
         }
-        // These were perhaps added, perhaps not, and nobody was told "new".
-        // Added again until that is confirmed, they count as new: a page may be
-        // fetched twice, but none is forgotten.
+        // These may have been added, but no crawler got the answer "new".
+        // Adding them again until that is confirmed counts them as new: a page
+        // may be fetched twice, but none is missed.
         while !open.is_empty() {
             eprintln!("{} URLs are not confirmed, adding them again", open.len());
             let again: Vec<&str> = open.iter().map(|i| batch[*i].as_str()).collect();
@@ -69,9 +69,9 @@ pub(crate) fn crawl(
     }
 }
 
-/// The first crawler creates the filter.
+/// Opens the filter, or creates it if this is the first crawler.
 fn open_or_create(at: &Location, options: &Options) -> Result<RedisFilter, Error> {
-    // A URL that wrongly seems seen is never fetched: one in a million.
+    // A URL that wrongly seems old is never fetched, so allow one in a million.
     let plan = Plan::one_line(Kind::Blocked, 10_000_000, 1e-6)?;
     match RedisFilter::create(at, &plan, Hasher::default(), options) {
         Err(Error::Exists { .. }) => RedisFilter::open(at, options),

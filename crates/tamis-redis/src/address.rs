@@ -1,4 +1,4 @@
-//! Where a node is.
+//! The address of a node.
 
 use crate::location::host_and_port;
 use redis::{ConnectionAddr, ConnectionInfo};
@@ -12,7 +12,7 @@ pub(crate) enum Address {
 }
 
 impl Address {
-    /// Of `host:port`; IPv6 hosts come without brackets.
+    /// Parses `host:port`; IPv6 hosts come without brackets.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         Some(Self::Tcp {

@@ -4,9 +4,9 @@ use crate::backend::Backend;
 use crate::multiplexed::Multiplexed;
 use crate::{Location, Options};
 
-/// A filter in Redis, for services: like
-/// [`tamis_redis::RedisFilter`](crate::RedisFilter), with the same methods,
-/// but without blocking. Needs a Tokio runtime.
+/// A filter in Redis for services: the same methods as
+/// [`tamis_redis::RedisFilter`](crate::RedisFilter), but they don't block.
+/// Needs a Tokio runtime.
 ///
 /// Clones are cheap. They share one connection to each node and multiplex their
 /// commands over it, so give every task its own clone.
@@ -24,8 +24,8 @@ use crate::{Location, Options};
 /// # }
 /// ```
 ///
-/// An operation that is dropped before it ends has been done in part or not at
-/// all, like one that fails.
+/// An operation that is dropped before it ends, like one that fails, has been
+/// done in part or not at all.
 pub struct RedisFilter {
     pub(crate) backend: Backend<Multiplexed>,
 }

@@ -1,5 +1,5 @@
-//! Where the servers keep a filter: as plain strings that the client works on,
-//! or in a module. What has the name is looked at once.
+//! Where the servers keep a filter: in plain strings that the client works on,
+//! or in a module. One look at the key decides which.
 
 use crate::engine::{Engine, check_kind, not_copied};
 use crate::link::Link;
@@ -19,7 +19,7 @@ pub(crate) enum Backend<L> {
     Module(Box<Module<L>>),
 }
 
-/// What a new filter is made from.
+/// The source of a new filter.
 pub(crate) enum Source<'a, B = Bytes> {
     Plan(&'a Plan, Hasher),
     Copy(&'a AnyFilter<B>),
@@ -85,8 +85,8 @@ impl<L: Link> Backend<L> {
         }
     }
 
-    /// [`create`](Self::create) in place of what is there. What a module keeps
-    /// stays in the module, if it can.
+    /// [`create`](Self::create), replacing an existing filter. A filter in a
+    /// module stays in the module if its kind can.
     pub(crate) async fn create_over<B: Body>(
         link: L,
         at: &Location,
@@ -100,8 +100,8 @@ impl<L: Link> Backend<L> {
             let created = source.into_module(wire, at, true).await?;
             return created.living_for(left).await;
         }
-        // Nothing is deleted for a filter that can't be created. How much memory
-        // a module's filter gives back is not known.
+        // Check before deleting anything. We don't know how much memory a
+        // module's filter would free.
         let header = source.header::<L>()?;
         let wire = match found {
             Found::Module(_) => wire,
@@ -112,7 +112,7 @@ impl<L: Link> Backend<L> {
         created.living_for(left).await
     }
 
-    /// Makes a filter in a module of what `DUMP` gave.
+    /// Creates a filter in a module from a `DUMP`.
     pub(crate) async fn restore(
         link: L,
         at: &Location,
@@ -142,8 +142,7 @@ impl<L: Link> Backend<L> {
         Self::open_for(link, at, options, true).await
     }
 
-    /// The filter with this name, to be managed but not asked: its secret may be
-    /// missing.
+    /// Opens the filter for management only, so its secret may be missing.
     pub(crate) async fn at_hand(link: L, at: &Location, options: &Options) -> Result<Self, Error> {
         Self::open_for(link, at, options, false).await
     }
@@ -159,7 +158,8 @@ impl<L: Link> Backend<L> {
                 let module = Module::open(wire, at, is).await?;
                 Ok(Self::Module(Box::new(module)))
             }
-            // Of nothing, too: it knows the remains of filters.
+            // Also when nothing has the name: the engine detects remains of
+            // filters.
             (wire, _) => {
                 let engine = if asking {
                     Engine::open(wire, at, options).await?
@@ -189,8 +189,7 @@ impl<L: Link> Backend<L> {
         }
     }
 
-    /// Deletes the filter that is there, if there is one; how long it would
-    /// have lived, if not forever.
+    /// Deletes the existing filter, if any. Returns its remaining time to live.
     async fn make_way(
         wire: Wire<L>,
         found: Found,
@@ -205,8 +204,8 @@ impl<L: Link> Backend<L> {
         Ok((module.delete().await?, left))
     }
 
-    /// The same for strings alone: what a module has there is replaced in one
-    /// step, which keeps its time to live.
+    /// `make_way` for filters in strings only. A module's
+    /// filter is replaced in one step, which keeps its time to live.
     async fn clear_strings(
         wire: Wire<L>,
         found: Found,
@@ -247,7 +246,7 @@ impl<L: Link> Backend<L> {
         }
     }
 
-    /// The filter that takes hashes.
+    /// The engine, which takes hashes; an error for a module's filter.
     pub(crate) fn by_hash(&mut self) -> Result<&mut Engine<L>, Error> {
         match self {
             Self::Strings(engine) => Ok(engine),

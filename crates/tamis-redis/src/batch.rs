@@ -1,4 +1,5 @@
-//! What goes to one node together, and what its answers mean.
+//! Requests that are sent to one node together, and the meaning of their
+//! answers.
 
 use crate::address::Address;
 use crate::failure::{Failure, Outcome, Reason, answer};
@@ -7,35 +8,37 @@ use crate::trust::{Named, asks_for_role};
 use crate::{Location, Options};
 use redis::{Cmd, Value};
 
-/// The answers that are expected of a node. Before them may be that to the
-/// question how far it is behind its master.
+/// The answers we expect from a node. The answer to the replication query may
+/// come before them.
 pub(crate) struct Batch {
     pub(crate) node: Address,
     requests: Vec<Expected>,
     wait: Wait,
-    /// Whether it is asked last if it still is the master.
+    /// Whether the batch ends with the question whether the node is still the
+    /// master.
     role: bool,
     pub(crate) allowance: Allowance,
     /// The first of the commands, for errors.
     pub(crate) command: String,
 }
 
-/// What a request is answered with.
+/// The answers that a request expects.
 struct Expected {
-    /// Which of the requests.
+    /// The index of the request.
     place: usize,
     answers: usize,
-    /// With an answer to `ASKING` before each.
+    /// Whether each command is preceded by an `ASKING`, which has its own
+    /// answer.
     asking: bool,
     replicated: bool,
 }
 
-/// Why a node that has answered is not believed.
+/// Why we don't believe a node's answers.
 pub(crate) enum Distrust {
-    /// Not the master, or it did not say.
+    /// It isn't the master, or didn't say.
     Replica,
     Stale(Reason),
-    /// The Sentinels know another master, or none that is well.
+    /// The Sentinels name another master, or none that is up.
     Another(Option<Named>),
 }
 
@@ -73,14 +76,14 @@ impl Batch {
         wait.into_iter().chain(role).collect()
     }
 
-    /// How many answers there are.
+    /// The number of answers.
     pub(crate) fn answers(&self) -> usize {
         let each = |request: &Expected| request.answers * (1 + usize::from(request.asking));
         let requests: usize = self.requests.iter().map(each).sum();
         requests + usize::from(self.wait.is_some()) + usize::from(self.role)
     }
 
-    /// Takes the node's role from all its answers, if it was asked for.
+    /// Removes the node's role from complete answers, if it was asked for.
     pub(crate) fn take_role(&self, answers: &mut Vec<Value>) -> Option<Value> {
         let all = answers.len() == self.answers();
         answers.pop_if(|_| self.role && all)
@@ -106,7 +109,7 @@ impl Batch {
                 }
                 match next() {
                     Ok(value) => values.push(value),
-                    // Something may have been executed.
+                    // The command may have been executed.
                     Err(lost @ Failure::Lost(_)) => failure = Some(lost),
                     Err(other) => failure = failure.or(Some(other)),
                 }
@@ -131,9 +134,9 @@ impl Batch {
         }
     }
 
-    /// What a node has answered that is not believed counts for nothing.
-    /// Something may have been executed all the same: replicas can be writable,
-    /// and what a master has executed a moment before may be lost.
+    /// Discards the answers of a node that we don't believe. They count as
+    /// lost, not as refused: replicas can be writable, and a former master may
+    /// have executed commands that the failover loses.
     pub(crate) fn distrust(&self, why: Distrust, outcomes: &mut [Option<Outcome>]) {
         let reason = match why {
             Distrust::Replica => Reason::of("a replica, not the master any more"),

@@ -1,5 +1,5 @@
-//! A string of bits and the hash that describes it: how other programs keep
-//! their filters in Redis.
+//! A bit string and the hash that describes it: how other programs keep their
+//! filters in Redis.
 
 use crate::blocking::Blocking;
 use crate::chunks::slot;
@@ -29,7 +29,7 @@ const PIECE: usize = 512 << 10;
 pub struct BitString {
     wire: Wire<Blocking>,
     name: String,
-    /// What must not change during a request.
+    /// The fields that must not change during a request, with their values.
     watched: Vec<(String, String)>,
 }
 
@@ -43,7 +43,7 @@ impl BitString {
         })
     }
 
-    /// Opens one whose description has all of these fields.
+    /// Opens a string whose description has all of these fields.
     pub fn open(at: &Location, fields: &[&str], options: &Options) -> Result<Self, Error> {
         let mut this = Self::new(at, options)?;
         let command = command!("HMGET", this.config(), fields);
@@ -65,7 +65,7 @@ impl BitString {
         Ok(this)
     }
 
-    /// Opens a string that nothing describes, as programs make it with SETBIT.
+    /// Opens a string without a description, as programs create it with SETBIT.
     pub fn plain(at: &Location, options: &Options) -> Result<Self, Error> {
         let mut this = Self::new(at, options)?;
         let kind: String = this.one("looking for it", command!("TYPE", &this.name))?;
@@ -79,8 +79,8 @@ impl BitString {
         }
     }
 
-    /// All of the string, in pieces that are each an ordinary answer. Bits that
-    /// are set meanwhile may be in it or not.
+    /// Reads the whole string in pieces of ordinary size. Bits that are set
+    /// meanwhile may or may not be included.
     pub fn read(&mut self) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
         loop {
@@ -92,7 +92,8 @@ impl BitString {
                 break;
             }
         }
-        // SETBIT never makes it shorter: then it was deleted or replaced meanwhile.
+        // SETBIT never shortens a string, so it was deleted or replaced
+        // meanwhile.
         if self.bytes()? < all.len() as u64 {
             let name = self.name.clone();
             return Err(Error::Gone { name });
@@ -100,8 +101,8 @@ impl BitString {
         Ok(all)
     }
 
-    /// Creates an empty one. With `force`, an existing one is replaced; a key
-    /// that has the name but no description is never touched.
+    /// Creates an empty one. With `force`, replaces an existing one, but never
+    /// a key without a description.
     pub fn create(
         at: &Location,
         fields: &[(&str, String)],
@@ -130,20 +131,20 @@ impl BitString {
         let mut answers = this.ask("creating", &commands, Again::Never)?;
         let done = answers.pop().unwrap_or(Value::Nil);
         let done = Vec::<i64>::from_redis_value(done).unwrap_or_default();
-        // The first field shows whether there were any.
+        // The first HSETNX returns 1 only if there was no description.
         match done.get(usize::from(force)) {
             Some(1) => Ok(()),
             _ => Err(Error::Exists { name: this.name }),
         }
     }
 
-    /// The values of the fields that it was opened with.
+    /// The value of a field that was requested when it was opened.
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self.watched.iter().find(|(field, _)| field == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// One more field of the description.
+    /// Reads one more field of the description.
     pub fn more(&mut self, name: &str) -> Result<Option<String>, Error> {
         let command = command!("HGET", self.config(), name);
         self.one("reading the description", command)
@@ -162,9 +163,8 @@ impl BitString {
         self.bits("asking", &commands, Again::Harmless)
     }
 
-    /// Sets the bits of keys, all bits of a key at once, and returns for each
-    /// key whether all were set before. If an answer is lost, nothing is sent
-    /// again.
+    /// Sets the bits of each key at once, and returns for each key whether all
+    /// were set before. Nothing is sent again if an answer is lost.
     pub fn set(&mut self, keys: &[Vec<u64>]) -> Result<Vec<bool>, Error> {
         let command = |bits: &Vec<u64>| {
             let mut command = command!("BITFIELD", &self.name);
@@ -183,7 +183,7 @@ impl BitString {
         self.one("counting bits", command)
     }
 
-    /// Its length in bytes, up to the last bit that was ever set.
+    /// The length in bytes, up to the last bit that was ever set.
     pub fn bytes(&mut self) -> Result<u64, Error> {
         let command = command!("STRLEN", &self.name);
         self.one("measuring", command)
@@ -193,8 +193,9 @@ impl BitString {
         format!("{{{}}}:config", self.name)
     }
 
-    /// Whether all bits of each command's answer are set. The description, if there
-    /// is one, is read before and after, so that no answer is about another filter.
+    /// Whether all bits of each command's answer are set. Reads the
+    /// description, if any, before and after, so that an answer can't belong to
+    /// another filter.
     fn bits(
         &mut self,
         action: &'static str,

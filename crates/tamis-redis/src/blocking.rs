@@ -1,5 +1,5 @@
-//! The link that blocks: one connection a node; and what needs no filter to
-//! be done over it.
+//! The blocking link, with one connection per node, and operations that need no
+//! filter.
 
 use crate::address::Address;
 use crate::batch::{Batch, Distrust};
@@ -28,40 +28,42 @@ pub(crate) struct Blocking {
     options: Options,
     topology: Topology,
     connections: HashMap<Address, Numbered>,
-    /// The process that they belong to. After a fork another has them, too, and
-    /// answers would go to whoever reads first.
+    /// The process that opened the connections. After a fork the child has them
+    /// too, and either process could read the other's answers.
     process: u32,
     opened: u64,
     counters: Arc<Counters>,
 }
 
-/// A connection and its number: what was sent over an earlier one is lost.
+/// A connection and its number. Requests sent over an earlier connection are
+/// lost.
 struct Numbered {
     number: u64,
-    /// Batches sent and received: whoever does not wait for the answers to one
-    /// must not leave them to the next.
+    /// Batches sent and received. Answers that a caller didn't wait for must
+    /// not be taken for those of the next batch.
     sent: u64,
     received: u64,
-    /// What the answers that are on their way may hold, in bytes.
+    /// The most bytes that outstanding answers may hold.
     flying: u64,
     trust: Trust,
     connection: Connection,
 }
 
-/// What has been sent.
+/// Requests that have been sent.
 pub(crate) struct Ticket {
     outcomes: Vec<Option<Outcome>>,
     sent: Vec<Sent>,
 }
 
-/// To one node, over which connection.
+/// A batch sent to one node, and the number of its connection.
 struct Sent {
     batch: Batch,
     number: u64,
     turn: u64,
-    /// Whether it was asked first how far behind its master it is.
+    /// Whether the batch begins by asking how far the node is behind its
+    /// master.
     asks_for_lag: bool,
-    /// Whether it then writes, too.
+    /// Whether the batch also writes.
     writes: bool,
     at: Instant,
 }
@@ -127,7 +129,7 @@ impl Blocking {
         let writes = asks_for_lag && places.iter().any(|place| requests[*place].writes());
         let known = self.connections.get(&node).filter(|_| writes);
         if let Some(reason) = known.and_then(|to| to.trust.refusal(&self.options)) {
-            // The next connection asks again what it is.
+            // The next connection asks for the role again.
             self.connections.remove(&node);
             return Err(Failure::NotNow(reason).at(&node));
         }
@@ -220,11 +222,11 @@ impl Blocking {
         }
     }
 
-    /// Why a node that may not be the master any more is not believed, if it is
-    /// not.
+    /// Checks whether the node is still the master; returns why its answers
+    /// aren't believed.
     fn doubt(&mut self, sent: &Sent, role: Option<Value>) -> Option<Distrust> {
         let node = &sent.batch.node;
-        // Without its answer the others may be a replica's.
+        // Without the role, the other answers may be a replica's.
         if role.is_none_or(|role| is_replica(&role)) {
             return Some(Distrust::Replica);
         }
@@ -283,7 +285,8 @@ impl Finder for Blocking {
         let slots = command!("CLUSTER", "SLOTS");
         let until = start + self.options.response_timeout;
         let asked = if self.connections.contains_key(node) {
-            // A connection of its own: answers may be on their way over this.
+            // A separate connection, because answers may still be on their way
+            // over this one.
             let (mut connection, _) = self.connect(node)?;
             connection.expect(until, SLOTS_ANSWER);
             connection.ask(&slots)
@@ -304,7 +307,7 @@ impl Link for Blocking {
 
     async fn send(&mut self, requests: &[&Request], wait: Wait) -> Ticket {
         if self.process != std::process::id() {
-            // Closes this process's ends only.
+            // Closes only this process's ends.
             self.connections.clear();
             self.process = std::process::id();
         }
@@ -359,17 +362,17 @@ impl Link for Blocking {
     }
 }
 impl Survey {
-    /// Looks at everything on these servers.
+    /// Surveys these servers.
     pub fn of(servers: &Servers, options: &Options) -> Result<Self, Error> {
         let options = &servers.location().options(options)?;
         let link = Blocking::new(servers.location(), options);
         now(engine::survey::survey(link, servers, options))
     }
 
-    /// Deletes orphans that nobody has used for an hour ([`IDLE`](Self::IDLE))
-    /// and that don't expire by themselves. It checks each again first, and the
-    /// filter with its name, so that nothing is deleted that has come to life
-    /// since. Returns the deleted ones.
+    /// Deletes orphans that have been idle for an hour ([`IDLE`](Self::IDLE))
+    /// and don't expire by themselves. Each orphan and the filter with its name
+    /// are checked again first, in case the filter has come back. Returns the
+    /// deleted orphans.
     pub fn collect(&self, options: &Options) -> Result<Vec<Orphan>, Error> {
         let orphans: Vec<Orphan> = self.collectable().cloned().collect();
         let options = &self.servers.location().options(options)?;

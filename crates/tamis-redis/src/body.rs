@@ -1,4 +1,4 @@
-//! Which commands ask and change a body, and what their answers mean.
+//! The commands that query and change a body, and the meaning of their answers.
 //!
 //! Redis numbers bits from the most significant of a byte, Tamis from the
 //! least; the bytes are the same, so offsets are translated here.
@@ -14,17 +14,17 @@ use tamis::internals::raw::{BlockedShape, CountingShape, Shape};
 /// Keys whose bits one command sets: enough to share its cost, few enough not
 /// to hold up other clients of the server.
 const KEYS_PER_COMMAND: usize = 12;
-/// Lines that are at most this many apart are read by one command: that many
-/// bytes cost the server less than a command does.
+/// One command reads lines that are at most this far apart: the bytes between
+/// cost the server less than another command.
 const GAP_LINES: u64 = 4;
-/// And no more than this many.
+/// The most lines that one command reads.
 const RUN_LINES: u64 = 64;
 
-/// The most that a cell can hold, a counter's.
+/// The maximum of a counter.
 pub(crate) const MOST_COUNTED: u8 = 15;
 
-/// Takes one from the counters of keys of one chunk. A key with a counter of 0
-/// is not there, and nothing is taken; a counter of 15 stays for ever.
+/// Decrements the counters of keys of one chunk. A key with a counter of 0 is
+/// absent, so none of its counters change; a counter of 15 stays forever.
 const REMOVE: &str = "
 if redis.call('STRLEN', KEYS[1]) ~= tonumber(ARGV[1]) then return 0 end
 local per_key, removed = tonumber(ARGV[2]), {}
@@ -50,7 +50,7 @@ for first = 3, #ARGV, per_key do
 end
 return removed";
 
-/// A body of bits or counters, and where it is.
+/// A body of bits or counters, and its chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct Body {
     cells: Cells,
@@ -73,7 +73,7 @@ impl Cells {
         }
     }
 
-    /// Lines of 64 bytes.
+    /// The number of 64-byte lines.
     pub(crate) const fn lines(self) -> u64 {
         match self {
             Self::Bits(shape) => shape.lines(),
@@ -81,7 +81,7 @@ impl Cells {
         }
     }
 
-    /// How many of them, one behind the other, make one of the shape's.
+    /// How many consecutive 64-byte lines make one of the shape's lines.
     pub(crate) const fn width(self) -> u64 {
         match self {
             Self::Bits(_) => 1,
@@ -103,7 +103,7 @@ impl Cells {
         }
     }
 
-    /// The least of the marked cells of a line.
+    /// The smallest of the marked cells of a line.
     pub(crate) fn least(self, line: &[u8], marks: &Marks) -> u8 {
         let mut least = MOST_COUNTED;
         for_each_mark(marks, |cell| {
@@ -135,23 +135,23 @@ fn for_each_mark(marks: &Marks, mut each: impl FnMut(u64)) {
 struct KeyLine {
     /// The first of its 64-byte lines.
     line: u64,
-    /// Which of the caller's keys.
+    /// The index of the caller's key.
     key: u32,
     marks: Marks,
 }
 
-/// A batch of changes: each request is one command for some keys. Behind them
-/// may be others, which the caller has added.
+/// A batch of changes: each request is one command for some keys. The caller
+/// may append other requests.
 pub(crate) struct Changes {
     pub(crate) requests: Vec<Request>,
-    /// For each request, its chunk and which of `keys` it is about.
+    /// For each request, its chunk and its range of `keys`.
     spans: Vec<(usize, Range<usize>)>,
-    /// The caller's keys in the order of the commands; once for each line.
+    /// The caller's keys in the order of the commands, repeated for each line.
     keys: Vec<u32>,
 }
 
-/// A batch of reads: each request is about one chunk. Behind them may be
-/// others, which the caller has added.
+/// A batch of reads: each request is about one chunk. The caller may append
+/// other requests.
 #[derive(Default)]
 pub(crate) struct Reads {
     pub(crate) requests: Vec<Request>,
@@ -159,24 +159,24 @@ pub(crate) struct Reads {
     places: Vec<KeyLine>,
 }
 
-/// The commands of a request.
+/// What a request reads.
 struct ChunkReads {
     body: usize,
     chunk: usize,
     runs: Vec<Run>,
 }
 
-/// Neighbouring lines, which one command reads.
+/// Neighbouring lines that one command reads.
 struct Run {
     first: u64,
     last: u64,
-    /// Those of the places that lie in them.
+    /// The places that lie in these lines.
     places: Range<usize>,
 }
 
 impl Body {
-    /// Of a body that we create. Of one that others say is there, no chunk is
-    /// made up before it was looked for.
+    /// A body that we create, with all its chunks. For a body that a record
+    /// claims, chunks are only named once they have been found.
     pub(crate) fn new(cells: Cells, name: &str, generation: u64) -> Self {
         let chunks = chunks(name, generation, cells.lines(), 0..u64::MAX);
         Self::of_chunks(cells, generation, chunks.collect())
@@ -210,8 +210,8 @@ impl Body {
         places
     }
 
-    /// By line, which is kind to the caches of the servers, and keys of the
-    /// same line as they came: of equal keys the first is new.
+    /// Sorted by line, which suits the servers' caches; stable, so that the
+    /// first of equal keys is the new one.
     fn sorted_places<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Vec<KeyLine> {
         let places = self.places(keys);
         let mut order: Vec<(u64, u32)> = places.iter().map(|place| place.line).zip(0..).collect();
@@ -219,10 +219,10 @@ impl Body {
         order.iter().map(|(_, i)| places[*i as usize]).collect()
     }
 
-    /// The commands that add keys, each atomic and telling what was new. If
-    /// replicas must have them, also those that were there: a command that sets
-    /// bits which are set is no write, for which replicas could be waited for,
-    /// so it counts the pulse up.
+    /// The commands that add keys; each is atomic and reports which keys were
+    /// new. If replicas must have the keys, each command also increments the
+    /// pulse: setting bits that are already set isn't a write, so WAIT would
+    /// return at once.
     pub(crate) fn adds<'a>(
         &self,
         keys: impl Iterator<Item = (u32, &'a Hash)>,
@@ -275,7 +275,7 @@ impl Body {
         })
     }
 
-    /// The commands that remove keys, which must have one line: a key is
+    /// The commands that remove keys. Keys must have one line, so that a key is
     /// removed as a whole or not at all.
     pub(crate) fn removals<'a>(&self, keys: impl Iterator<Item = (u32, &'a Hash)>) -> Changes {
         let per_key = self.cells.hashes_per_line();
@@ -326,7 +326,7 @@ impl Body {
             for_each_mark(&place.marks, |cell| {
                 each(match self.cells {
                     Cells::Bits(_) => (first + cell) ^ 7,
-                    // Where the counter's highest bit is.
+                    // The offset of the counter's highest bit.
                     Cells::Counters(_) => (first + cell * 4) ^ 4,
                 });
             });
@@ -335,7 +335,7 @@ impl Body {
 }
 
 impl Changes {
-    /// How many requests are about keys.
+    /// The number of requests about keys.
     pub(crate) const fn own(&self) -> usize {
         self.spans.len()
     }
@@ -345,8 +345,8 @@ impl Changes {
         self.spans[request].0
     }
 
-    /// The caller's keys that a request is about: all, of one behind those that
-    /// are about some.
+    /// The caller's keys that a request is about; all of them for an appended
+    /// request.
     pub(crate) fn keys_of(&self, request: usize) -> &[u32] {
         match self.spans.get(request) {
             Some((_, keys)) => &self.keys[keys.clone()],
@@ -354,8 +354,8 @@ impl Changes {
         }
     }
 
-    /// One request's keys and whether each was removed; `None` if the chunk was
-    /// not there.
+    /// A request's keys and whether each was removed; `None` if the chunk is
+    /// missing.
     pub(crate) fn removed(
         &self,
         request: usize,
@@ -369,8 +369,8 @@ impl Changes {
         (values.len() == keys.len()).then(|| keys.iter().map(|key| *key as usize).zip(removed))
     }
 
-    /// One request's keys and whether each was new, and whether the chunk is
-    /// closed; `None` if it was not there.
+    /// A request's keys, whether each was new, and whether the chunk is closed;
+    /// `None` if the chunk is missing.
     pub(crate) fn added(
         &self,
         cells: Cells,
@@ -387,9 +387,9 @@ impl Changes {
         if !closed && *mark != Value::Int(MARK.into()) {
             return None;
         }
-        // Behind them is the pulse, perhaps.
+        // The pulse may follow.
         let values = values.get(..keys.len() * per_key)?;
-        // A bit that was 0; a counter that is 1 now.
+        // The old bit was 0, or the new counter is 1.
         let new = match cells {
             Cells::Bits(_) => Value::Int(0),
             Cells::Counters(_) => Value::Int(1),
@@ -402,9 +402,9 @@ impl Changes {
 }
 
 impl Reads {
-    /// Adds the commands that read the lines of keys from a body, which the
-    /// caller knows by its number. If replicas must have what is found, they
-    /// count the pulses up, so that there is something to wait for.
+    /// Adds the commands that read the lines of keys from the body with this
+    /// number. If replicas must have the keys that are found, the commands also
+    /// increment the pulses, so that there is a write to wait for.
     pub(crate) fn add<'a>(
         &mut self,
         number: usize,
@@ -445,7 +445,8 @@ impl Reads {
                 commands.number(run.first * 64);
                 commands.number(run.last * 64 + 63);
             }
-            // Behind the lines: if the chunk is whole now, it was before.
+            // After the lines: if the chunk is whole now, it was whole when
+            // they were read.
             commands.begin(4);
             commands.text("GETRANGE");
             commands.text(&chunk.key);
@@ -474,21 +475,21 @@ impl Reads {
         self.places.append(&mut places);
     }
 
-    /// How many requests are about keys.
+    /// The number of requests about keys.
     pub(crate) const fn own(&self) -> usize {
         self.chunks.len()
     }
 
-    /// The body and the chunk that a request is about; none for one that the
-    /// caller has added.
+    /// The body and the chunk that a request is about; `None` for an appended
+    /// request.
     pub(crate) fn about(&self, request: usize) -> Option<(usize, usize)> {
         let about = self.chunks.get(request)?;
         Some((about.body, about.chunk))
     }
 
-    /// Calls `each` with a key, one of its lines and its cells there, for one
-    /// request's answer, and returns the foot of the chunk; `None` if it was
-    /// not there or not whole.
+    /// Calls `each` with a key, one of its lines and its cells there, and
+    /// returns the foot of the chunk; `None` if the chunk is missing or not
+    /// whole.
     pub(crate) fn lines(
         &self,
         request: usize,
@@ -517,12 +518,13 @@ impl Reads {
 
 /// The command that reads the foot of a chunk.
 pub(crate) fn read_foot(chunk: &Chunk) -> Request {
-    // One byte more than there should be, to see that there are no more.
+    // Asks for one byte too many, to notice a longer string.
     let command = command!("GETRANGE", &chunk.key, chunk.len, chunk.stored());
     Request::new(chunk.slot, &[command])
 }
 
-/// And its answer; `None` if the chunk is not there or not whole.
+/// Decodes the answer to `read_foot`; `None` if the chunk is missing or not
+/// whole.
 pub(crate) fn foot(answer: &Value) -> Option<Foot> {
     match answer {
         Value::BulkString(bytes) => Foot::decode(bytes),

@@ -1,37 +1,38 @@
-//! How a body is cut into strings, and what these are called.
+//! How a body is cut into strings, and the names of these.
 //!
-//! A chunk is nearly 4 MiB of the body, whole lines, and behind them its foot:
+//! A chunk is whole lines, nearly 4 MiB of the body, followed by its foot:
 //!
 //! | bytes | |
 //! | ---: | --- |
-//! | 8 | of a layer that has a successor, the generation of that; else 0 |
-//! | 1 | the pulse: a number to count up where something must be written |
+//! | 8 | if the layer has a successor, the generation of the successor; else 0 |
+//! | 1 | the pulse: a number to increment when a write is needed |
 //! | 1 | the mark |
 //!
-//! A command that writes bits would silently create a chunk that is missing.
-//! Only the creator of a chunk writes the mark, which is its last byte, so what
-//! has no mark, or not this length, is not the chunk.
+//! A command that writes bits would silently create a missing chunk. Only the
+//! creator of a chunk writes the mark, its last byte, so a string without the
+//! mark or with another length isn't the chunk.
 //!
-//! Its key is `NAME:{generation.i.j}`. Redis Cluster places a key by what is
-//! in the braces; `j` is the first number that brings chunk `i` to its share
-//! of the slots, because tags left to chance would load nodes unevenly.
+//! Its key is `NAME:{generation.i.j}`. Redis Cluster places a key by the text
+//! in the braces; `j` is the first number that brings chunk `i` to its share of
+//! the slots, because random tags would load nodes unevenly.
 
 use std::ops::Range;
 
-// The library computes what chunks take of a server's memory, also where there is no client.
+// Defined in the library, which computes the server memory of chunks without a
+// client, too.
 pub(crate) use tamis::internals::plan::server::{CHUNK_LINES, FOOT, LINE};
 
-/// Where the parts of the foot are.
+/// Offsets in the foot.
 const PULSE_AT: u64 = 8;
 const MARK_AT: u64 = 9;
-/// The last byte.
+/// The last byte of a chunk.
 pub(crate) const MARK: u8 = 0xA5;
-/// The last byte in a layer that has a successor: what is added there from now
-/// on is decided by that.
+/// The last byte of a chunk in a layer that has a successor: the successor
+/// decides whether keys added from now on are new.
 pub(crate) const CLOSED: u8 = 0x5A;
 /// Slots of a Redis cluster.
 pub(crate) const SLOTS: u16 = 16384;
-/// Shares that the slots are divided into, one after the other used.
+/// The slots are divided into this many shares, which chunks use in turn.
 const SHARES: u16 = 64;
 
 /// One string of a body.
@@ -39,28 +40,28 @@ const SHARES: u16 = 64;
 pub(crate) struct Chunk {
     pub(crate) key: String,
     pub(crate) slot: u16,
-    /// Bytes without the foot.
+    /// Bytes, without the foot.
     pub(crate) len: u64,
 }
 
 impl Chunk {
-    /// The length of the string.
+    /// The length of the string, with the foot.
     pub(crate) const fn stored(&self) -> u64 {
         self.len + FOOT
     }
 
-    /// Where the pulse is.
+    /// The offset of the pulse.
     pub(crate) const fn pulse_at(&self) -> u64 {
         self.len + PULSE_AT
     }
 
-    /// Where the mark is.
+    /// The offset of the mark.
     pub(crate) const fn mark_at(&self) -> u64 {
         self.len + MARK_AT
     }
 }
 
-/// What the foot of a chunk that is whole says.
+/// The state of a whole chunk, as its foot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foot {
     Open,
@@ -81,7 +82,7 @@ impl Foot {
         foot
     }
 
-    /// Of the bytes from the end of the lines on; `None` if that is no foot.
+    /// Decodes the bytes behind the lines; `None` if they aren't a foot.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let foot: &[u8; FOOT as usize] = bytes.try_into().ok()?;
         let next = u64::from_le_bytes(*foot.first_chunk()?);
@@ -98,8 +99,8 @@ pub(crate) const fn count(lines: u64) -> u64 {
     lines.div_ceil(CHUNK_LINES)
 }
 
-/// Some chunks of a body of this many lines: no more are made than asked for,
-/// however many lines a record claims.
+/// Some chunks of a body of this many lines. Makes only the chunks asked for,
+/// so a record that claims many lines costs nothing.
 pub(crate) fn chunks(
     name: &str,
     generation: u64,
@@ -116,7 +117,7 @@ pub(crate) fn chunks(
     })
 }
 
-/// Which bytes of the body a chunk has.
+/// The range of the body that a chunk holds.
 pub(crate) fn bytes_of(index: usize, chunk: &Chunk) -> Range<usize> {
     let start = index * (CHUNK_LINES * LINE) as usize;
     start..start + chunk.len as usize
@@ -135,8 +136,8 @@ fn tag(generation: u64, i: u64) -> (String, u16) {
         .expect("every slot has tags")
 }
 
-/// The tag of what is to survive the loss of the node that has a name: its slot
-/// is on the other side, where another node is if nodes have slots in a row.
+/// A tag for data that must survive the loss of the node that has `name`: its
+/// slot is half a cluster away, on another node if nodes have slots in a row.
 pub(crate) fn far_tag(name: &str) -> String {
     let far = (slot(name) + SLOTS / 2) % SLOTS;
     let same_share = |tag: &String| {
@@ -149,8 +150,8 @@ pub(crate) fn far_tag(name: &str) -> String {
         .expect("every slot has tags")
 }
 
-/// Halves, then quarters and so on: however few the chunks, they are spread
-/// over all slots. Where a filter begins is its own.
+/// Divides the slots into halves, quarters and so on, so that even a few chunks
+/// are spread over all slots. The start depends on the generation.
 fn share(generation: u64, i: u64) -> u16 {
     let reversed = (i as u16 % SHARES).reverse_bits() >> (16 - SHARES.ilog2());
     (reversed + (generation % u64::from(SHARES)) as u16) % SHARES
@@ -240,8 +241,8 @@ mod tests {
         }
     }
 
-    /// Nodes that share the slots equally share the chunks so, too, to within
-    /// the bar of a tenth, or to within a chunk or two where they are few.
+    /// Nodes that share the slots equally also share the chunks equally, within
+    /// a tenth, or within a chunk or two where there are few.
     #[test]
     fn chunks_are_spread_evenly() {
         for nodes in [3u64, 5, 8] {

@@ -1,6 +1,6 @@
-//! A connection that blocks: until when, and how much it takes in, is said
-//! before it reads. A read or write that a signal interrupts is done again:
-//! taken for a lost answer, the keys would be sent again and called new a
+//! A blocking connection. The deadline and the most bytes to accept are set
+//! before each read. A read or write that a signal interrupts is repeated:
+//! treating it as a lost answer would send the keys again and call them new a
 //! second time.
 
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Parser, RedisError, Value};
@@ -19,7 +19,7 @@ pub(crate) struct Connection {
 
 /// A connected socket, or TLS over it.
 trait Stream: Read + Write + Send + Sync {
-    /// Reading and writing end by then.
+    /// Sets the deadline of reads and writes.
     fn set_until(&mut self, until: Instant);
 }
 
@@ -37,7 +37,7 @@ impl Stream for rustls::StreamOwned<rustls::ClientConnection, Timed<TcpStream>> 
 }
 
 impl Connection {
-    /// Connects and says who we are, each in its time.
+    /// Connects and introduces us, each within its own timeout.
     pub(crate) fn open(info: &ConnectionInfo, options: &Options) -> Result<Self, RedisError> {
         let stream = connect(info.addr(), options)?;
         let mut this = Self {
@@ -51,7 +51,7 @@ impl Connection {
         Ok(this)
     }
 
-    /// From now on, answers must be there by then, and hold no more than this.
+    /// Sets the deadline and the most bytes for the answers from now on.
     pub(crate) fn expect(&mut self, until: Instant, bytes: u64) {
         self.stream.left = bytes;
         self.stream.stream.set_until(until);
@@ -77,8 +77,8 @@ impl Connection {
         }
     }
 
-    /// Sends a command and receives its answer, if that is not an error, by the
-    /// time that is set.
+    /// Sends a command and receives its answer by the deadline; an error answer
+    /// is an `Err`.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Value, RedisError> {
         self.write(&command.get_packed_command())?;
         match self.receive()? {
@@ -132,12 +132,12 @@ fn connect_tcp(host: &str, port: u16, until: Instant) -> io::Result<Timed<TcpStr
     Err(failure)
 }
 
-/// Of an address that this build or system can't connect to.
+/// The error for an address that this build or system can't connect to.
 pub(crate) fn unreachable_here() -> io::Error {
     io::Error::other("not an address that can be reached here")
 }
 
-/// How long it is until then.
+/// The time left until a deadline.
 fn left(until: Instant) -> io::Result<Duration> {
     match until.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(ErrorKind::TimedOut.into()),
@@ -145,7 +145,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     }
 }
 
-/// What gives up a read or a write after a while.
+/// A socket with timeouts.
 trait GivesUp {
     fn read_within(&self, time: Duration) -> io::Result<()>;
     fn write_within(&self, time: Duration) -> io::Result<()>;
@@ -169,8 +169,8 @@ gives_up!(TcpStream);
 #[cfg(unix)]
 gives_up!(std::os::unix::net::UnixStream);
 
-/// Goes on until then, however little comes at a time and however many signals
-/// interrupt.
+/// Reads and writes until a deadline, however little arrives at a time and
+/// however many signals interrupt.
 struct Timed<S> {
     socket: S,
     until: Instant,
@@ -186,7 +186,7 @@ impl<S> Timed<S> {
             within(&self.socket, left(self.until)?)?;
             match call(&mut self.socket) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // What systems call it when nothing came in time.
+                // What systems return when a timeout passes.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 done => return done,
             }
@@ -210,7 +210,7 @@ impl<S: Write + GivesUp> Write for Timed<S> {
     }
 }
 
-/// Takes in no more than was asked for.
+/// Accepts no more bytes than allowed.
 struct Metered<S> {
     stream: S,
     left: u64,
@@ -228,7 +228,7 @@ impl<S: Read> Read for Metered<S> {
     }
 }
 
-/// Of a server that sends and sends.
+/// The error for a server that sends without end.
 pub(crate) fn too_much() -> io::Error {
     io::Error::other("it sent more than it was asked for")
 }
@@ -237,7 +237,7 @@ pub(crate) fn too_much() -> io::Error {
 mod tests {
     use super::*;
 
-    /// Interrupted as often as it has bytes.
+    /// Interrupts before every byte.
     struct Interrupted(Vec<u8>, bool);
 
     impl Read for Interrupted {

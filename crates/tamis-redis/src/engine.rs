@@ -1,5 +1,5 @@
-//! What a filter in Redis does, over any link: written once for the filter
-//! that blocks and the one that does not.
+//! The operations of a filter in Redis, written once for both the blocking and
+//! the non-blocking link.
 
 mod adding;
 mod asking;
@@ -40,13 +40,14 @@ use std::time::{Duration, Instant};
 use tamis::internals::raw::{GrowingLayer, Header, Shape};
 use tamis::{Hasher, KeyCount, Kind, Plan};
 
-/// Chunks that are created, sent or read together.
+/// Chunks that are created, sent or read at once.
 const CHUNK_WINDOW: usize = 4;
-/// How often to look whether another client has finished something.
+/// The pause between checks whether another client has finished.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Takes a name with a record, its twin and the hash next to it, unless something
-/// is there: another filter, maybe a module's (0), the twin of a filter whose record has gone
+/// Claims a name with a record, its twin and the hash, unless the name is taken: by another filter,
+/// maybe a module's (0), by the twin of a filter whose record disappeared (2), or by something else
+/// (3).
 /// before its time (2), or something else than a filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
@@ -71,29 +72,29 @@ pub(crate) struct Engine<L> {
     wire: Wire<L>,
     options: Options,
     name: String,
-    /// The slot of the name, and of all that is called `{name}…`.
+    /// The slot of the name, and of all keys that begin with `{name}`.
     home: u16,
     record: Record,
-    /// The header as it is now: a growing filter's changes.
+    /// The current header: a growing filter's changes.
     header: Header,
-    /// One, or those of a growing filter's layers, oldest first.
+    /// One body, or one for each layer of a growing filter, oldest first.
     bodies: Vec<Body>,
     growth: Option<Growth>,
-    /// What a window has instead of bodies.
+    /// A window has this instead of bodies.
     window: Option<Sliding>,
     counted: Option<(Instant, KeyCount)>,
     memory: Memory,
     fill: Fill,
-    /// Whether most keys that were added last were not new.
+    /// Whether most of the last added keys were old.
     mostly_seen: bool,
     /// For the user.
     pub(crate) warnings: Vec<Warning>,
-    /// The process that it was made in: another's is a copy, which must not
-    /// use the same room.
+    /// The process that created this. In another process it is a copy (fork),
+    /// which must not use the same room.
     process: u32,
 }
 
-/// A part of the filter: of which body, which chunk.
+/// A part of the filter: the indices of the body and the chunk.
 type Part = (usize, usize);
 
 impl<L: Link> Engine<L> {
@@ -117,7 +118,7 @@ impl<L: Link> Engine<L> {
         this.finish_creation(created).await
     }
 
-    /// The header of a new filter, and its first layer if it grows.
+    /// The header of a new filter, and the first layer of a growing one.
     pub(crate) fn header_of(
         plan: &Plan,
         hasher: Hasher,
@@ -157,7 +158,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Takes the name for a filter that is not there yet.
+    /// Claims the name for a new filter.
     async fn begin(
         mut wire: Wire<L>,
         at: &Location,
@@ -196,7 +197,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Without its bodies.
+    /// An engine without bodies.
     fn around(wire: Wire<L>, options: &Options, name: String, record: Record) -> Self {
         Self {
             wire,
@@ -217,8 +218,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Says that all parts are there; or takes them away again, if they are
-    /// not all: half a filter would only take memory.
+    /// Marks the filter as complete. If creating a part failed, deletes all
+    /// parts, because half a filter would only waste memory.
     async fn finish_creation(mut self, created: Result<(), Error>) -> Result<Self, Error> {
         if let Err(error) = created {
             let _ = self.delete().await;
@@ -233,12 +234,13 @@ impl<L: Link> Engine<L> {
         Ok(self)
     }
 
-    /// One command about a key in the slot of the name.
+    /// Sends one command about a key in the slot of the name.
     async fn ask_home(&mut self, action: &'static str, command: Cmd) -> Result<Value, Error> {
         self.wire.ask_one(action, self.home, command).await
     }
 
-    /// Runs a script with the record as its first key, if that is still ours.
+    /// Runs a script with the record as its first key, if the record is still
+    /// ours.
     async fn if_ours(
         &mut self,
         action: &'static str,
@@ -250,7 +252,8 @@ impl<L: Link> Engine<L> {
         self.answer_if_ours(action, request).await
     }
 
-    /// One that changes something, which replicas must have if we wait for any.
+    /// `if_ours` for scripts that write; replicas must have the change if we
+    /// wait for any.
     async fn change_ours(
         &mut self,
         action: &'static str,
@@ -262,7 +265,8 @@ impl<L: Link> Engine<L> {
         self.answer_if_ours(action, request.replicated()).await
     }
 
-    /// One that only reads, for users who may not do more.
+    /// `if_ours` for scripts that only read, for users without the right to
+    /// write.
     async fn ask_ours(
         &mut self,
         action: &'static str,
@@ -274,7 +278,7 @@ impl<L: Link> Engine<L> {
     }
 
     fn if_ours_request(&self, eval: &str, script: &str, keys: &[&str], args: &[&[u8]]) -> Request {
-        // One that is being deleted is nobody's any more.
+        // A filter that is being deleted isn't ours any more.
         let script = format!(
             "local record = redis.call('GETRANGE', KEYS[1], 0, 24) \
              if string.sub(record, 1, 24) ~= ARGV[1] or string.byte(record, 25) == 2 \
@@ -319,7 +323,7 @@ impl<L: Link> Engine<L> {
         Ok(this)
     }
 
-    /// The filter of this name, finished or not, without its bodies.
+    /// Finds the filter with this name, finished or not, without its bodies.
     async fn find(
         mut wire: Wire<L>,
         at: &Location,
@@ -374,7 +378,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Why a part is missing: the filter is gone, or has lost it.
+    /// Why a part is missing: the filter no longer exists, or has lost it.
     async fn why_missing(&mut self, part: String) -> Error {
         let look = self.ask_ours("looking for the filter", "return 1", &[]);
         match look.await {
@@ -392,9 +396,9 @@ impl<L: Link> Engine<L> {
         self.why_missing(key).await
     }
 
-    /// Of a filter that is gone: what our writes have created anew belongs to
-    /// no filter. What is whole stays: someone may have renamed the record, and
-    /// name it back.
+    /// Cleans up after a filter that no longer exists: deletes strings that our
+    /// late writes created. Whole chunks stay, because someone may have renamed
+    /// the record, and may rename it back.
     async fn clean_up_gone(&mut self) -> Error {
         const UNLINK_CUT: &str = "if redis.call('STRLEN', KEYS[1]) < tonumber(ARGV[1]) then \
                                   return redis.call('UNLINK', KEYS[1]) end return 0";
@@ -437,7 +441,7 @@ async fn create_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<
     Ok(())
 }
 
-/// Forgets chunks, in the background of the servers.
+/// Deletes chunks in the background of the servers.
 async fn unlink_chunks<L: Link>(wire: &mut Wire<L>, chunks: &[Chunk]) -> Result<(), Error> {
     let unlink = |chunk: &Chunk| Request::new(chunk.slot, &[command!("UNLINK", &chunk.key)]);
     let requests = chunks.iter().map(unlink).collect();
@@ -450,7 +454,7 @@ pub(crate) fn random() -> Result<u64, Error> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The names of the first parts that a record, or a layer, leads to.
+/// The names of the first parts that a record or a layer refers to.
 pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
     const SOME: std::ops::Range<u64> = 0..3;
     let some = |lines| crate::chunks::chunks("name", record.generation, lines, SOME);
@@ -474,7 +478,7 @@ pub(crate) fn name_parts(record: &Record, layer: &[u8]) -> Vec<Chunk> {
     }
 }
 
-/// Whether a filter can be in Redis.
+/// An error if this kind of filter can't be stored in Redis.
 pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
     match header.shape().kind() {
         Kind::Growing => Ok(()),
@@ -482,7 +486,7 @@ pub(crate) fn check_kind(header: &Header) -> Result<(), Error> {
     }
 }
 
-/// What a filter in Redis can be.
+/// The cells of a filter that can be stored in Redis.
 fn cells_of(header: &Header) -> Result<Cells, Error> {
     Cells::of(header.shape()).ok_or_else(|| {
         Error::Filter(tamis::Error::Unable {

@@ -1,4 +1,4 @@
-//! What can go wrong, in words for people: what, expected, got, and the way out.
+//! Errors: what went wrong, what was expected, what we got, and the way out.
 
 use redis::RedisError;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::fmt;
 pub enum Error {
     /// The text is not a location.
     Location {
-        /// What it must be.
+        /// What was expected.
         expected: String,
-        /// What it is, without a password.
+        /// What was given, without a password.
         got: String,
     },
     /// There is no filter with this name.
@@ -29,15 +29,15 @@ pub enum Error {
         /// The filter.
         name: String,
     },
-    /// There is no filter with this name, but parts of one whose record is gone:
-    /// someone deleted or renamed only the record, the server evicted it, or its
-    /// node came back empty.
+    /// No filter has this name, but parts of one exist whose record is gone:
+    /// someone deleted or renamed only the record, the server evicted it, or
+    /// its node came back empty.
     Remains {
         /// The filter.
         name: String,
     },
-    /// The filter was deleted, has expired, or was replaced by another one
-    /// since it was opened.
+    /// The filter that was opened has since been deleted, has expired, or was
+    /// replaced.
     Gone {
         /// The filter.
         name: String,
@@ -55,7 +55,7 @@ pub enum Error {
     RolledBack {
         /// The filter.
         name: String,
-        /// What shows it.
+        /// The evidence.
         reason: String,
     },
     /// A server has no room for the filter, or for its next layer.
@@ -64,17 +64,17 @@ pub enum Error {
         name: String,
         /// The server.
         node: String,
-        /// Bytes that are needed there.
+        /// Bytes needed there.
         needed: u64,
-        /// Bytes that are free there.
+        /// Bytes free there.
         free: u64,
     },
-    /// Something that is not a filter has this name.
+    /// Something that isn't a filter has this name.
     Taken {
         /// The filter.
         name: String,
     },
-    /// What the key holds is not a filter of this crate.
+    /// The key doesn't hold a filter of this crate.
     Corrupt {
         /// The key in Redis.
         key: String,
@@ -86,16 +86,16 @@ pub enum Error {
     Unconfirmed {
         /// Which of the caller's keys, as indices.
         keys: Vec<usize>,
-        /// Of how many.
+        /// The number of keys in the call.
         of: usize,
         /// Why.
         reason: String,
     },
-    /// The server refuses, or could not be reached.
+    /// The server refused, or couldn't be reached.
     Server {
         /// What was being done.
         action: &'static str,
-        /// Which server, if it was one.
+        /// The server, if one was involved.
         node: Option<String>,
         /// The server's reason.
         source: RedisError,
@@ -104,12 +104,12 @@ pub enum Error {
     NoTls,
     /// A certificate or a key can't be used.
     Certificates(String),
-    /// The library refuses.
+    /// An error of the `tamis` library.
     Filter(tamis::Error),
 }
 
 impl Error {
-    /// Which of the caller's keys were not confirmed; none of another error.
+    /// The indices of the unconfirmed keys; empty for other errors.
     pub fn unconfirmed(&self) -> &[usize] {
         match self {
             Self::Unconfirmed { keys, .. } => keys,
@@ -222,7 +222,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            // The server's reason is in the text already.
+            // The text already contains the server's reason.
             Self::Filter(error) => error.source(),
             _ => None,
         }

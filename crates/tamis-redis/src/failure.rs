@@ -1,4 +1,4 @@
-//! Why a request was not answered, and what that means for sending it again.
+//! Why a request has no answer, and whether it may be sent again.
 
 use crate::address::Address;
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
@@ -13,11 +13,11 @@ pub(crate) type Outcome = Result<Vec<Value>, Failure>;
 pub(crate) enum Failure {
     /// Not executed: the slot is at another node.
     Moved(Address),
-    /// Not executed: the key is on its way to another node.
+    /// Not executed: the key is moving to another node.
     Ask(Address),
     /// Not executed, but may be soon.
     NotNow(Reason),
-    /// Sent, and no answer came: executed or not.
+    /// Sent but not answered: may have been executed.
     Lost(Reason),
     /// Executed, but not by as many replicas as asked for.
     FewReplicas(i64),
@@ -25,7 +25,7 @@ pub(crate) enum Failure {
     Refused(Reason),
 }
 
-/// What a node said, or why it said nothing.
+/// A node's error, or why it sent none.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason {
     pub(crate) node: Option<Address>,
@@ -33,12 +33,12 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
-    /// Nobody's answer.
+    /// An error of our own, without a node.
     pub(crate) fn of(text: impl Into<String>) -> Self {
         Self::from(RedisError::from(std::io::Error::other(text.into())))
     }
 
-    /// In our words, which name the node.
+    /// An error in our words, which name the node.
     fn said(node: &Address, error: &RedisError, text: String) -> Self {
         use std::io::ErrorKind::{ConnectionRefused, ConnectionReset, Other, TimedOut};
         let kind = match error {
@@ -60,7 +60,7 @@ impl From<RedisError> for Reason {
     }
 }
 
-/// With the node, once.
+/// Names the node, unless the error does already.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.error.to_string();
@@ -71,7 +71,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A time as people say it.
+/// Formats a time for people.
 fn time(time: Duration) -> String {
     match time.as_secs_f64() {
         short if short < 1.0 => format!("{:.0} ms", short * 1e3),
@@ -89,7 +89,7 @@ impl Failure {
         self
     }
 
-    /// Sent so long ago, and no answer came.
+    /// The error for a command without an answer.
     pub(crate) fn lost(node: &Address, command: &str, waited: Duration, error: RedisError) -> Self {
         let text = if error.is_timeout() {
             format!("no answer from {node} in {} to {command}", time(waited))
@@ -101,7 +101,7 @@ impl Failure {
         Self::Lost(Reason::said(node, &error, text))
     }
 
-    /// What an error that came as an answer means.
+    /// Classifies an error that came as an answer.
     pub(crate) fn of_answer(error: RedisError) -> Self {
         use ServerErrorKind as Kind;
         let reason = explained(&error).map_or_else(|| Reason::from(error.clone()), Reason::of);
@@ -127,19 +127,19 @@ impl Failure {
         }
     }
 
-    /// Of a cluster none of whose nodes knows it.
+    /// The error when no node of a cluster knows the slots.
     pub(crate) fn nobody_answers() -> Self {
         Self::NotNow(Reason::of("no node answers CLUSTER SLOTS"))
     }
 
-    /// Of a node whose cluster is empty.
+    /// The error for a node whose cluster is empty.
     pub(crate) fn no_slots() -> Self {
         Self::NotNow(Reason::of(
             "its cluster has no slots: it was reset, or never set up",
         ))
     }
 
-    /// Why connecting failed: before anything was sent.
+    /// The error when connecting failed, before anything was sent.
     pub(crate) fn of_connecting(node: &Address, waited: Duration, error: RedisError) -> Self {
         let hopeless = error.kind() == ErrorKind::AuthenticationFailed
             || error.kind() == ErrorKind::InvalidClientConfig
@@ -157,7 +157,7 @@ impl Failure {
         if !error.is_io_error() {
             return Self::of_answer(error).at(node);
         }
-        // Waiting changes no certificate.
+        // Retrying doesn't help against certificate errors.
         let reason = error.to_string();
         if reason.contains("CertificateRequired") {
             let text = format!(
@@ -194,7 +194,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the error of a server means that is not what the user takes it for.
+/// A clearer text for server errors whose own text misleads.
 fn explained(error: &RedisError) -> Option<String> {
     let said = error.detail()?;
     if error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown) {
@@ -217,7 +217,7 @@ fn explained(error: &RedisError) -> Option<String> {
     }
 }
 
-/// Takes one answer apart.
+/// Turns an error answer into a failure.
 pub(crate) fn answer(value: Value) -> Result<Value, Failure> {
     match value {
         Value::ServerError(error) => Err(Failure::of_answer(error.into())),

@@ -1,4 +1,4 @@
-//! The filter that blocks, and the methods that it shares with `aio::RedisFilter`.
+//! The blocking filter, and the methods that it shares with `aio::RedisFilter`.
 
 use crate::backend::{Backend, Source, bytes_of, hash_all};
 use crate::blocking::Blocking;
@@ -66,7 +66,7 @@ impl RedisFilter {
     }
 }
 
-/// Calls a method of the backend, whichever it is.
+/// Calls a method of either backend.
 macro_rules! each {
     ($backend:expr, $it:ident => $call:expr) => {
         match $backend {
@@ -76,7 +76,7 @@ macro_rules! each {
     };
 }
 
-/// Calls a method with many keys: with their hashes, or, in a module, with the
+/// Calls a method with many keys: with their hashes or, for a module, with the
 /// keys themselves.
 macro_rules! with_keys {
     ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $answers:expr) => {
@@ -90,7 +90,7 @@ macro_rules! with_keys {
     };
 }
 
-/// The same at a moment.
+/// `with_keys` with a moment.
 macro_rules! with_keys_at {
     ($this:ident, $by_hash:ident, $by_key:ident, $keys:expr, $at:expr, $answers:expr) => {
         match &mut $this.backend {
@@ -104,7 +104,7 @@ macro_rules! with_keys_at {
 }
 
 /// Gives both filters the same public methods. `aio::RedisFilter` has them as
-/// they are written. Here they block: the futures of a blocking link never wait.
+/// written. Here they block: the futures of a blocking link never wait.
 macro_rules! async_methods {
     ($(
         $(#[$doc:meta])*
@@ -126,7 +126,7 @@ macro_rules! async_methods {
     };
 }
 
-/// The same for methods that ask no server.
+/// The same for methods that don't ask a server.
 macro_rules! methods {
     ($($methods:tt)*) => {
         impl RedisFilter {
@@ -186,10 +186,9 @@ async_methods! {
         Engine::exists(Self::link(at, options), at, options).await
     }
 
-    /// Copies a blocked, counting or growing filter, or a window of time, to
-    /// Redis, where its name must be free. If keys of the filter have several lines, its answers are
-    /// as good as any, but of several workers that add the same new key at the
-    /// same time, more than one may get "new".
+    /// Copies a blocked, counting or growing filter, or a window of time, to Redis, where its name
+    /// must be free. If the filter's keys have several lines, its answers are as good, but when
+    /// several workers add the same new key at the same time, more than one may get "new".
     async fn upload<B: Body>(
         at: &Location,
         filter: &AnyFilter<B>,
@@ -238,8 +237,8 @@ async_methods! {
         each!(&mut self.backend, it => it.download().await)
     }
 
-    /// Adds a key and returns whether it was new. Of many workers that add a new
-    /// key at the same time, exactly one gets `true`. The [crate](crate) says
+    /// Adds a key and returns whether it was new. If many workers add a new key
+    /// at the same time, exactly one gets `true`. The [crate](crate) docs say
     /// what holds when servers fail.
     async fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut answer = [false];
@@ -248,11 +247,11 @@ async_methods! {
     }
 
     /// Adds many keys; `new[i]` is the answer for `keys[i]`. If some were not
-    /// confirmed, [`Error::Unconfirmed`] says which; the answers for the others
+    /// confirmed, [`Error::Unconfirmed`] lists them; the answers for the others
     /// hold.
     ///
     /// # Panics
-    /// If `new` is not as long as `keys`.
+    /// If `new` and `keys` differ in length.
     async fn insert_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -264,17 +263,17 @@ async_methods! {
     /// [`insert_many`](Self::insert_many) for keys that are already hashed.
     ///
     /// # Panics
-    /// If `new` is not as long as `hashes`.
+    /// If `new` and `hashes` differ in length.
     async fn insert_hashes(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         self.backend.by_hash()?.insert_hashes(hashes, new).await
     }
 
-    /// [`insert`](Self::insert) at a moment, which only a window heeds: whether the
-    /// key was not seen in the window that ends then. Without one, the window
-    /// takes the server's clock.
+    /// [`insert`](Self::insert) at a moment: whether the key is new to the
+    /// window that ends then. Filters other than windows ignore the moment.
+    /// Without one, a window uses the server's clock.
     ///
-    /// A moment more than a generation ahead of the server's clock does not move
-    /// the window, and one that the window has passed is reported as new and not
+    /// A moment more than a generation ahead of the server's clock does not
+    /// move the window. A key older than the window is reported as new and not
     /// kept: see [`Stats`].
     async fn insert_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
@@ -282,11 +281,11 @@ async_methods! {
         Ok(answer[0])
     }
 
-    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for each
-    /// ([`When`]), which only a window heeds.
+    /// [`insert_many`](Self::insert_many) at a moment, one for all or one for
+    /// each ([`When`]). Only windows use it.
     ///
     /// # Panics
-    /// If `new`, or the moments, are not as many as the keys.
+    /// If the number of answers or moments differs from that of the keys.
     async fn insert_many_at<'t, K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -299,7 +298,7 @@ async_methods! {
     /// [`insert_many_at`](Self::insert_many_at) for keys that are already hashed.
     ///
     /// # Panics
-    /// If `new`, or the moments, are not as many as the hashes.
+    /// If the number of answers or moments differs from that of the hashes.
     async fn insert_hashes_at<'t>(
         &mut self,
         hashes: &[Hash],
@@ -309,8 +308,8 @@ async_methods! {
         self.backend.by_hash()?.insert_hashes_at(hashes, at.into(), new).await
     }
 
-    /// Whether the key may have been added; takes one round trip. "No" is always
-    /// right: a missing part of the filter is an error, not a "no".
+    /// Whether the key may have been added; takes one round trip. "No" is
+    /// always right, because a missing part of the filter is an error.
     async fn contains(&mut self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
         let mut answer = [false];
         with_keys!(self, contains_hashes, contains_many, &[key], &mut answer)?;
@@ -320,7 +319,7 @@ async_methods! {
     /// Looks up many keys; `out[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `out` is not as long as `keys`.
+    /// If `out` and `keys` differ in length.
     async fn contains_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -332,23 +331,23 @@ async_methods! {
     /// [`contains_many`](Self::contains_many) for keys that are already hashed.
     ///
     /// # Panics
-    /// If `out` is not as long as `hashes`.
+    /// If `out` and `hashes` differ in length.
     async fn contains_hashes(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         self.backend.by_hash()?.contains_hashes(hashes, out).await
     }
 
-    /// [`contains`](Self::contains) at a moment, which only a window heeds.
+    /// [`contains`](Self::contains) at a moment, which only windows use.
     async fn contains_at(&mut self, key: impl AsRef<[u8]>, at: Moment) -> Result<bool, Error> {
         let mut answer = [false];
         with_keys_at!(self, contains_hashes_at, contains_many_at, &[key], at.into(), &mut answer)?;
         Ok(answer[0])
     }
 
-    /// [`contains_many`](Self::contains_many) at a moment, one for all or one for
-    /// each ([`When`]), which only a window heeds.
+    /// [`contains_many`](Self::contains_many) at a moment, one for all or one
+    /// for each ([`When`]). Only windows use it.
     ///
     /// # Panics
-    /// If `out`, or the moments, are not as many as the keys.
+    /// If the number of answers or moments differs from that of the keys.
     async fn contains_many_at<'t, K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -361,7 +360,7 @@ async_methods! {
     /// [`contains_many_at`](Self::contains_many_at) for keys that are already hashed.
     ///
     /// # Panics
-    /// If `out`, or the moments, are not as many as the hashes.
+    /// If the number of answers or moments differs from that of the hashes.
     async fn contains_hashes_at<'t>(
         &mut self,
         hashes: &[Hash],
@@ -371,8 +370,8 @@ async_methods! {
         self.backend.by_hash()?.contains_hashes_at(hashes, at.into(), out).await
     }
 
-    /// The generations of a window that are remembered, newest first. Their keys
-    /// are counted, in a large window in a part of it.
+    /// The generations that a window remembers, newest first. Their keys are
+    /// counted; in a large window, estimated from a sample.
     async fn generations(&mut self) -> Result<Vec<Generation>, Error> {
         self.backend.by_hash()?.generations().await
     }
@@ -390,7 +389,7 @@ async_methods! {
     /// `keys[i]`.
     ///
     /// # Panics
-    /// If `removed` is not as long as `keys`.
+    /// If `removed` and `keys` differ in length.
     async fn remove_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -402,13 +401,13 @@ async_methods! {
     /// [`remove`](Self::remove) for many keys that are already hashed.
     ///
     /// # Panics
-    /// If `removed` is not as long as `hashes`.
+    /// If `removed` and `hashes` differ in length.
     async fn remove_hashes(&mut self, hashes: &[Hash], removed: &mut [bool]) -> Result<(), Error> {
         self.backend.by_hash()?.remove_hashes(hashes, removed).await
     }
 
-    /// How often a key was added, at most; 15 means 15 or more. Counting
-    /// filters only.
+    /// An upper bound on how often a key was added; 15 means 15 or more.
+    /// Counting filters only.
     async fn count(&mut self, key: impl AsRef<[u8]>) -> Result<u64, Error> {
         let mut answer = [0];
         with_keys!(self, count_hashes, count_many, &[key], &mut answer)?;
@@ -418,7 +417,7 @@ async_methods! {
     /// [`count`](Self::count) for many keys; `counts[i]` is the answer for `keys[i]`.
     ///
     /// # Panics
-    /// If `counts` is not as long as `keys`.
+    /// If `counts` and `keys` differ in length.
     async fn count_many<K: AsRef<[u8]>>(
         &mut self,
         keys: &[K],
@@ -430,20 +429,20 @@ async_methods! {
     /// [`count`](Self::count) for many keys that are already hashed.
     ///
     /// # Panics
-    /// If `counts` is not as long as `hashes`.
+    /// If `counts` and `hashes` differ in length.
     async fn count_hashes(&mut self, hashes: &[Hash], counts: &mut [u64]) -> Result<(), Error> {
         self.backend.by_hash()?.count_hashes(hashes, counts).await
     }
 
-    /// Removes all keys, part by part. Keys that others add meanwhile may or may
-    /// not stay.
+    /// Removes all keys, part by part. Keys that others add meanwhile may or
+    /// may not remain.
     async fn clear(&mut self) -> Result<(), Error> {
         each!(&mut self.backend, it => it.clear().await)
     }
 
-    /// Adds all keys of `other`, which must have the same shape and hash. Others
-    /// may add keys at the same time. Blocked filters only. If it fails, it can
-    /// be repeated.
+    /// Adds all keys of `other`, which must have the same shape and hash.
+    /// Others may add keys at the same time. If it fails, call it again.
+    /// Blocked filters only.
     async fn union_with<B: Body>(&mut self, other: &AnyFilter<B>) -> Result<(), Error> {
         self.backend.union_with(other).await
     }
@@ -460,8 +459,8 @@ async_methods! {
         each!(&mut self.backend, it => it.rate_now().await)
     }
 
-    /// Checks that the filter is still the one that was opened, and that every
-    /// part of it is there and whole.
+    /// Checks that the filter is still the one that was opened, and that all
+    /// its parts are there and whole.
     async fn verify(&mut self) -> Result<(), Error> {
         each!(&mut self.backend, it => it.verify().await)
     }
@@ -472,12 +471,12 @@ async_methods! {
         each!(&mut self.backend, it => it.expire_in(time).await)
     }
 
-    /// Lets the filter live forever.
+    /// Removes the expiry.
     async fn persist(&mut self) -> Result<(), Error> {
         each!(&mut self.backend, it => it.persist().await)
     }
 
-    /// How long the filter will live; `None` means forever.
+    /// The remaining time to live; `None` if the filter doesn't expire.
     async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         each!(&mut self.backend, it => it.time_to_live().await)
     }
@@ -503,16 +502,16 @@ async_methods! {
         each!(&mut this, it => it.persist().await)
     }
 
-    /// Deletes the filter with this name, even if it was never finished, has
-    /// lost a part, or its secret is not at hand. [`Error::NotFound`] if there
-    /// is none.
+    /// Deletes the filter with this name, even if it is unfinished, has lost a
+    /// part, or its secret is missing. [`Error::NotFound`] if there is none.
     async fn delete_at(at: &Location, options: &Options) -> Result<(), Error> {
         let options = &at.options(options)?;
         Backend::delete_at(Self::link(at, options), at, options).await
     }
 
-    /// Takes a filter as it is, whose servers have lost keys
-    /// ([`Error::RolledBack`]): they stay lost, and it can be opened again.
+    /// Accepts that the servers have lost keys of this filter
+    /// ([`Error::RolledBack`]): they stay lost, and the filter can be opened
+    /// again.
     async fn accept_loss_at(at: &Location, options: &Options) -> Result<(), Error> {
         let options = &at.options(options)?;
         match Backend::at_hand(Self::link(at, options), at, options).await? {
@@ -521,14 +520,13 @@ async_methods! {
         }
     }
 
-    /// How much of the filter each server has, in Redis keys and bytes of
-    /// memory.
+    /// The Redis keys and the memory that the filter uses on each server.
     async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         each!(&mut self.backend, it => it.shares().await)
     }
 
-    /// How long ago keys were last added or removed, if that is known: by the
-    /// clocks of the client that did so and of this one.
+    /// How long ago keys were last added or removed, if known. The result mixes
+    /// two clocks: that of the client that made the change and this one's.
     async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
         match &mut self.backend {
             Backend::Strings(engine) => engine.last_write().await,
@@ -543,14 +541,14 @@ async_methods! {
 }
 
 methods! {
-    /// What its user should know, although nothing is wrong yet. Found when the
+    /// What the user should know although nothing is wrong yet. Found when the
     /// filter was created or opened, and when keys were added.
     pub fn warnings(&self) -> &[Warning] {
         each!(&self.backend, it => &it.warnings)
     }
 
-    /// The random number that distinguishes the filter from others with its
-    /// name, and is part of the names of its chunks. A module's filter has none.
+    /// The random number that distinguishes this filter from others with its
+    /// name; the names of its chunks contain it. A module's filter has none.
     pub fn generation(&self) -> Option<u64> {
         self.backend.strings().map(Engine::generation)
     }
@@ -561,15 +559,15 @@ methods! {
         each!(&self.backend, it => it.stats())
     }
 
-    /// The header: shape, hash, capacity and rate. For a growing filter, it is
-    /// from the last time the layers were read. A module doesn't reveal the
-    /// header of its filters.
+    /// The header: shape, hash, capacity and rate. For a growing filter, as of
+    /// the last time the layers were read. `None` for a module's filter:
+    /// modules don't reveal it.
     pub fn header(&self) -> Option<&Header> {
         self.backend.strings().map(Engine::header)
     }
 
-    /// Whose layout the filter has, if a module of the server keeps it; `None`
-    /// for a filter in plain strings.
+    /// The layout of a filter in a module; `None` for a filter in plain
+    /// strings.
     pub fn module_layout(&self) -> Option<Layout> {
         match &self.backend {
             Backend::Strings(_) => None,
@@ -577,9 +575,8 @@ methods! {
         }
     }
 
-    /// When the newest generation of a window begins that this client has heard
-    /// of, or in a module, its latest moment; `None` for an empty window, and for any
-    /// other filter.
+    /// When the newest generation begins that this client knows of; for a window in a module, its
+    /// latest moment. `None` for an empty window and for other filters.
     pub fn latest(&self) -> Option<Moment> {
         match &self.backend {
             Backend::Strings(engine) => engine.latest(),
@@ -587,7 +584,7 @@ methods! {
         }
     }
 
-    /// What a window remembers; `None` for any other filter.
+    /// The options of a window; `None` for other filters.
     pub fn window(&self) -> Option<WindowOptions> {
         match (&self.backend, self.shape()) {
             (Backend::Module(module), _) => module.window(),
@@ -606,13 +603,13 @@ methods! {
         self.header().map(Header::shape)
     }
 
-    /// How keys are hashed; `None` if the server hashes them.
+    /// The hash function of the keys; `None` if the server hashes them.
     pub fn hasher(&self) -> Option<&Hasher> {
         self.header().map(Header::hasher)
     }
 
-    /// The number of keys it is made for; for a filter that grows, as of the
-    /// last time this client read it.
+    /// The number of keys that the filter is made for; for a growing filter, as
+    /// of the last time this client read the layers.
     pub fn capacity(&self) -> u64 {
         each!(&self.backend, it => it.capacity())
     }

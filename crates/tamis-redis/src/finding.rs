@@ -1,4 +1,4 @@
-//! How servers are found: by the nodes of a cluster, or by Sentinels.
+//! Finding the servers: through the nodes of a cluster, or Sentinels.
 
 use crate::Location;
 use crate::address::Address;
@@ -10,13 +10,13 @@ use crate::way::way_to_sentinel;
 use redis::{Cmd, ConnectionInfo, RedisError, Value};
 use std::time::Instant;
 
-/// What finding the servers needs of a link.
+/// The parts of a link that are needed to find servers.
 pub(crate) trait Finder: Send {
     fn at(&self) -> &Location;
 
     fn topology<R>(&mut self, with: impl FnOnce(&mut Topology) -> R) -> R;
 
-    /// Asks over a connection of its own.
+    /// Asks over a new connection.
     fn ask_anew(
         &mut self,
         way: &ConnectionInfo,
@@ -27,7 +27,7 @@ pub(crate) trait Finder: Send {
     fn ask_slots(&mut self, node: &Address) -> impl Future<Output = Result<Value, Failure>> + Send;
 }
 
-/// Asks who has which slots of a cluster, or who the master is.
+/// Asks which node has which slots of a cluster, or which node is the master.
 pub(crate) async fn learn<F: Finder>(finder: &mut F) -> Result<(), Failure> {
     if matches!(finder.at().reach(), Reach::Server | Reach::Socket) {
         return Ok(());
@@ -50,7 +50,7 @@ pub(crate) async fn learn<F: Finder>(finder: &mut F) -> Result<(), Failure> {
     Err(failure)
 }
 
-/// The master that the first Sentinel to answer knows.
+/// The master, from the first Sentinel that answers.
 pub(crate) async fn ask_sentinels<F: Finder>(finder: &mut F) -> Result<Named, Failure> {
     let mut failure = Failure::nobody_answers();
     for node in finder.topology(|topology| topology.informants()) {
@@ -65,7 +65,7 @@ pub(crate) async fn ask_sentinels<F: Finder>(finder: &mut F) -> Result<Named, Fa
     Err(failure)
 }
 
-/// Asks a Sentinel for the master; with a password only if it wants one.
+/// Asks a Sentinel for the master; sends a password only if it requires one.
 async fn ask_sentinel<F: Finder>(finder: &mut F, node: &Address) -> Result<Named, Failure> {
     let start = Instant::now();
     let mut authenticated = false;

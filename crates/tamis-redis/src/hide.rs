@@ -1,4 +1,4 @@
-//! Locations as they are typed, right or wrong, without the passwords in them.
+//! Hides passwords in locations as typed, correct or not.
 
 /// The parameters of locations that may be shown.
 const HARMLESS: [&str; 13] = [
@@ -6,8 +6,8 @@ const HARMLESS: [&str; 13] = [
     "cert", "key", "tls",
 ];
 
-/// A text without the passwords of addresses in it, as in `redis://user:password@host`. An address
-/// of Redis is recognised even if its scheme is mistyped. Addresses end with whitespace.
+/// The text without the passwords of addresses in it, as in `redis://user:password@host`. Recognises addresses of Redis
+/// even if the scheme is mistyped. Addresses end at whitespace.
 ///
 /// ```
 /// use tamis_redis::hide_passwords;
@@ -32,11 +32,11 @@ pub fn hide_passwords(text: &str) -> String {
     hidden + rest
 }
 
-/// A text that is meant as a location, and nothing else, without what may be its password.
+/// A text that is meant as one location, without what may be its password.
 pub(crate) fn hide_password(text: &str) -> String {
     let (scheme, rest) = text.split_at(behind_scheme(text).map_or(0, |(at, _)| at));
     let (address, parameters) = split_parameters(rest);
-    // Where nothing follows a password, it takes the place of a port.
+    // A password without a host behind it stands where a port would be.
     let (servers, path) = address.split_at(address.find('/').unwrap_or(address.len()));
     let address = match servers.split_once(':') {
         Some((host, port)) if !address.contains('@') && !is_port(host, port) => {
@@ -47,15 +47,15 @@ pub(crate) fn hide_password(text: &str) -> String {
     format!("{scheme}{address}{}", without_values(parameters))
 }
 
-/// Whether a text that begins like this is meant as a location rather than the name of a file, also
-/// if its scheme is mistyped.
+/// Whether a text that begins like this is meant as a location, possibly with a mistyped scheme, rather than a file
+/// name.
 pub(crate) fn looks_like_location(text: &str) -> bool {
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-:/".contains(c);
     behind_scheme(text).is_some_and(|(at, _)| text[..at].chars().all(is_scheme))
 }
 
-/// Where the parameters of a location begin, if it has any: at the first `?` that a word and `=` follow. A
-/// name may hold any other `?`.
+/// Where the parameters of a location begin, if it has any: at the first `?` that is followed by a word and `=`. A name
+/// may contain any other `?`.
 pub(crate) fn split_parameters(text: &str) -> (&str, &str) {
     let begins = |at: &usize| {
         let word = text[at + 1..]
@@ -66,8 +66,8 @@ pub(crate) fn split_parameters(text: &str) -> (&str, &str) {
     text.split_at(at.unwrap_or(text.len()))
 }
 
-/// The place behind the first scheme, and whether that is meant as one of Redis: `redis://`, and what people
-/// type instead, like `redis:/` and `redis//`.
+/// The position behind the first scheme, and whether it is meant as Redis's: `redis://`, or a mistyped one like
+/// `redis:/` or `redis//`.
 fn behind_scheme(text: &str) -> Option<(usize, bool)> {
     const REDIS: &str = "redis";
     let lower = text.to_ascii_lowercase();
@@ -87,7 +87,7 @@ fn behind_scheme(text: &str) -> Option<(usize, bool)> {
     }
 }
 
-/// A password that is not encoded as it should be may hold anything.
+/// Hides the user and password. A password that isn't encoded properly may contain anything.
 fn without_user(address: &str, parameters: &str) -> String {
     match address.rfind('@') {
         Some(at) if at > 0 => format!("***{}", &address[at..]),
@@ -109,7 +109,7 @@ fn without_values(parameters: &str) -> String {
     pieces.collect()
 }
 
-/// Whether this is what follows a host's name, or a part of an IPv6 address.
+/// Whether this is a port, or part of an IPv6 address.
 fn is_port(host: &str, port: &str) -> bool {
     let is_number = port
         .split(',')

@@ -1,4 +1,4 @@
-//! What servers answer to `INFO`.
+//! Reads answers to `INFO`.
 
 /// The value of a field.
 pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
@@ -6,7 +6,7 @@ pub(crate) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     lines.find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'))
 }
 
-/// The same, of a number.
+/// The value of a numeric field.
 pub(crate) fn number(info: &str, name: &str) -> Option<u64> {
     field(info, name)?.parse().ok()
 }

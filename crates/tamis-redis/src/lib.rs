@@ -37,8 +37,8 @@
 //! # What is stored on the servers
 //!
 //! The body is cut into chunks of up to 4 MiB: plain strings with the same bytes
-//! as a file's body, plus one byte that marks them. Their names spread them over
-//! the slots of a cluster, so a filter can be larger than a node, and larger than
+//! as a file's body, plus a foot of 10 bytes. Their names spread them over the
+//! slots of a cluster, so a filter can be larger than a node, and larger than
 //! the longest string. The key with the filter's name holds its header and a
 //! random number, the generation, which is part of every chunk's name: leftovers
 //! of a deleted filter can't be mistaken for parts of another.
@@ -55,23 +55,25 @@
 //! - **Of many workers that add a new key, exactly one gets the answer "new"**:
 //!   all bits of a key are in one line and are set by one atomic command, a
 //!   growing filter closes a layer before it starts the next, and a window
-//!   changes a slot only if it is what it was when it was chosen. In filters that
-//!   were uploaded with several lines per key, more than one worker may get
-//!   "new", but never none.
-//! - **No answer means not done.** When connections break, nodes go down or slots
-//!   move, unanswered requests are sent again until [`Options::retry_for`] has
-//!   passed. Then [`Error::Unconfirmed`] says which keys are open. A key whose
-//!   first attempt may have been executed is reported as new, even if it was not:
-//!   a crawler fetches a page twice rather than never. Counters would count
-//!   twice, so changes to a counting filter are not repeated when their answer
-//!   is lost.
+//!   changes a slot only if the slot hasn't changed since it was chosen. In
+//!   filters that were uploaded with several lines per key, more than one
+//!   worker may get "new", but never none.
+//! - **Without an answer, a change counts as not made.** When connections
+//!   break, nodes go down or slots move, unanswered requests are sent again
+//!   until [`Options::retry_for`] has passed. Then [`Error::Unconfirmed`] lists
+//!   the unconfirmed keys. A key whose first attempt may have been executed is
+//!   reported as new, even if it was not: a crawler fetches a page twice rather
+//!   than never. Counters would count twice, so changes to a counting filter
+//!   are not repeated when their answer is lost.
 //! - **A replica that has lost its master is not asked**, unless
-//!   [`Options::allow_stale`] says so: it would answer "no" to every key since.
-//! - **A replica is not written to**, not even a writable one, unless
-//!   [`Options::allow_replica_writes`] says so: its master would not get the keys.
-//! - **Redis replicates after it has answered**: a failover may lose what was
-//!   confirmed last. [`Options::wait_replicas`] confirms only what replicas
-//!   have.
+//!   [`Options::allow_stale`] is set: it would answer "no" to every key added
+//!   since.
+//! - **Replicas are not written to**, not even writable ones, unless
+//!   [`Options::allow_replica_writes`] is set: the master would not get the
+//!   keys.
+//! - **Redis answers before it replicates**: a failover may lose the last
+//!   confirmed keys. With [`Options::wait_replicas`], keys are confirmed only
+//!   once replicas have them.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -127,13 +129,12 @@ pub use module::Layout;
 pub use options::Options;
 pub use stats::Stats;
 pub use survey::{Condition, Found, Node, Orphan, Share, Survey};
-/// What filters take of a server's memory.
+/// Estimates of the server memory that filters use.
 pub use tamis::internals::plan::server as memory;
 pub use warning::Warning;
 
-/// Reads bytes as a record and, behind it, the description of a layer, and
-/// names what there would have to be: never panics, whatever the bytes, and
-/// makes nothing of their numbers. For the fuzzer.
+/// Decodes a record and the layer description behind it, and names their parts.
+/// Never panics, and trusts none of the numbers. For the fuzzer.
 #[doc(hidden)]
 pub fn check_record(bytes: &[u8]) {
     const RECORD: usize = 168;
@@ -148,7 +149,7 @@ pub fn check_record(bytes: &[u8]) {
     }
 }
 
-/// The examples of README.md compile.
+/// Compiles the examples of README.md.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! A way to reach the servers: `blocking` is one, `multiplexed` another. Nothing
-//! else does input or output.
+//! How we reach the servers: `blocking` or `multiplexed`. Only links do input
+//! and output.
 
 use crate::address::Address;
 use crate::failure::{Failure, Outcome};
@@ -8,14 +8,13 @@ use crate::stats::Counters;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A way to reach the servers. Requests that were sent are answered in the
-/// order of their tickets.
+/// A connection to the servers. The answers arrive in the order of the tickets.
 pub(crate) trait Link: Send {
-    /// What has been sent and not yet been received.
+    /// Requests that were sent and not yet answered.
     type Ticket: Send;
 
-    /// Sends requests, each to the node that has its slot, and waits there for
-    /// the replicas of those that need them.
+    /// Sends each request to the node that has its slot, and waits for replicas
+    /// where requests need them.
     fn send(
         &mut self,
         requests: &[&Request],
@@ -25,10 +24,10 @@ pub(crate) trait Link: Send {
     /// Receives the outcome of each request of a ticket.
     fn receive(&mut self, ticket: Self::Ticket) -> impl Future<Output = Vec<Outcome>> + Send;
 
-    /// Asks who has which slots, if this is a cluster.
+    /// In a cluster, asks which node has which slots.
     fn learn(&mut self) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Remembers where a slot has gone.
+    /// Remembers a slot's new node.
     fn moved(&mut self, slot: u16, to: Address);
 
     fn is_cluster(&self) -> bool;
@@ -36,7 +35,7 @@ pub(crate) trait Link: Send {
     /// The nodes that have slots, each with one of them.
     fn masters(&self) -> Vec<(Address, u16)>;
 
-    /// Who has a slot, as far as we know.
+    /// The node that has a slot, as far as we know.
     fn owner(&self, slot: u16) -> Option<Address>;
 
     fn counters(&self) -> &Arc<Counters>;
@@ -44,7 +43,7 @@ pub(crate) trait Link: Send {
     fn pause(&self, time: Duration) -> impl Future<Output = ()> + Send;
 }
 
-/// Runs a future that never waits, as those of a link that blocks.
+/// Runs a future of a blocking link, which never waits.
 pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

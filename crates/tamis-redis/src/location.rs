@@ -1,4 +1,4 @@
-//! Where a filter lives: which servers, which database, which name.
+//! Where a filter lives: its servers, database and name.
 
 use crate::hide::{hide_password, looks_like_location, split_parameters};
 use crate::parameters::Parameters;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Where a filter lives.
+/// The location of a filter.
 ///
 /// ```text
 /// redis://[user:password@]host[:port]/[DB/]NAME               one server
@@ -23,13 +23,12 @@ use std::str::FromStr;
 /// A number behind the server is the database: `redis://host/3/seen` is the filter
 /// `seen` in database 3. A filter whose name is a number, or begins with one and a
 /// slash, needs the database in front: `redis://host/0/3`.
-/// The name may contain anything but braces, which have a meaning in Redis
-/// Cluster. IPv6 addresses stand in brackets. Sentinels get the user and the
-/// password only if they ask for them.
+/// The name may contain anything but braces, which have a meaning in Redis Cluster. IPv6 addresses
+/// are in brackets. Sentinels get the user and the password only if they ask for them.
 ///
-/// What follows the name says how to talk to its servers, in the place of
-/// [`Options`]: `redis://host/seen?timeout=2s&replicas=1`. A name therefore can't hold
-/// `?`, a word and `=`.
+/// Parameters behind the name replace [`Options`] for these servers:
+/// `redis://host/seen?timeout=2s&replicas=1`. So a name can't contain `?` followed by a word and
+/// `=`.
 ///
 /// | parameter | meaning |
 /// | --- | --- |
@@ -57,14 +56,13 @@ use std::str::FromStr;
 pub struct Location {
     scheme: Scheme,
     nodes: Vec<ConnectionInfo>,
-    /// What Sentinels call the master.
+    /// The Sentinels' name for the master.
     service: Option<String>,
     name: String,
     parameters: Box<Parameters>,
 }
 
-/// Servers, without the name of a filter: where [`Survey`](crate::Survey) looks
-/// for filters.
+/// Servers, without a filter's name: where [`Survey`](crate::Survey) looks for filters.
 ///
 /// ```
 /// use tamis_redis::Servers;
@@ -107,7 +105,7 @@ const SCHEMES: [Scheme; 7] = [
 
 const FORMS: &str = "redis://HOST/NAME, redis+cluster://HOST:PORT,…/NAME, \
                      redis+sentinel://HOST:PORT,…/SERVICE/NAME or redis+unix:///PATH?name=NAME";
-/// What only the location of a server's socket has behind its `?`, because its path is the socket's.
+/// Parameters of a socket's location only: its path is the path of the socket.
 const OF_SOCKET: [&str; 4] = ["name", "db", "user", "pass"];
 
 fn split_scheme(text: &str) -> Option<(Scheme, &str)> {
@@ -152,7 +150,7 @@ impl Location {
         self
     }
 
-    /// Whether it holds a password, so that whoever reads the text can use it.
+    /// Whether it contains a password, which anyone who reads the text could use.
     pub fn has_password(&self) -> bool {
         let settings = |node: &ConnectionInfo| node.redis_settings().password().is_some();
         self.nodes.iter().any(settings)
@@ -163,7 +161,7 @@ impl Location {
         &self.name
     }
 
-    /// The servers to ask first; they name the other nodes of a cluster.
+    /// The servers to ask first; in a cluster, they name the other nodes.
     pub(crate) fn nodes(&self) -> &[ConnectionInfo] {
         &self.nodes
     }
@@ -176,9 +174,8 @@ impl Location {
         matches!(self.scheme.reach, Reach::Cluster)
     }
 
-    /// These options, with what the location says of its servers in their place.
-    /// Everything that takes a location and options heeds it. Reads the files of
-    /// certificates.
+    /// These options, replaced by the location's parameters where it has any. Reads the certificate
+    /// files. All functions that take a location and options apply this.
     ///
     /// ```
     /// use tamis_redis::{Location, Options};
@@ -205,7 +202,7 @@ impl Location {
         self.parameters.files()
     }
 
-    /// How many replicas must confirm an addition, if the location says so.
+    /// The number of replicas that must confirm an addition, if the location sets it.
     ///
     /// ```
     /// let at: tamis_redis::Location = "redis://example.org/seen?replicas=1".parse()?;
@@ -225,7 +222,7 @@ impl Location {
         self.nodes.iter().any(insecure)
     }
 
-    /// What Sentinels call the master, if they are to be asked.
+    /// The Sentinels' name for the master, if Sentinels are used.
     pub(crate) fn service(&self) -> Option<&str> {
         self.service.as_deref()
     }
@@ -237,8 +234,8 @@ impl Location {
         }
     }
 
-    /// Of a server's socket. Its path is the path, so the name is among what
-    /// follows it.
+    /// Parses the location of a server's socket. The URL's path is that of the socket, so the name
+    /// is a parameter.
     fn parse_socket(scheme: Scheme, text: &str, named: bool) -> Result<Self, Error> {
         let hidden = hide_password(text);
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
@@ -270,7 +267,7 @@ impl Location {
         })
     }
 
-    /// Of a filter, or with `named` false of servers alone.
+    /// Parses the location of a filter or, if `named` is false, of servers only.
     fn parse(text: &str, named: bool) -> Result<Self, Error> {
         let hidden = hide_password(text);
         let refuse = |expected: &str| Self::refuse(expected, hidden.clone());
@@ -290,7 +287,7 @@ impl Location {
         if scheme.tls && rest.ends_with("#insecure") {
             return Err(refuse("?tls=insecure in the place of #insecure"));
         }
-        // A password may hold a slash only if it is encoded, as in every URL.
+        // As in every URL, a password may contain a slash only if it is encoded.
         let (servers, path) = match rest.split_once('/') {
             Some(split) => split,
             None if !named => (rest, ""),
@@ -365,7 +362,7 @@ impl Location {
     }
 }
 
-/// What `?timeout=5s&replicas=1` says; the error is what was expected.
+/// Reads `?timeout=5s&replicas=1`; the error is what was expected.
 fn read_parameters(text: &str, with_tls: bool) -> Result<Parameters, String> {
     if text.contains('#') {
         return Err("%23 where a parameter holds a #".into());
@@ -392,22 +389,22 @@ impl FromStr for Servers {
 }
 
 impl Servers {
-    /// The same servers with this password: see [`Location::with_password`].
+    /// See [`Location::with_password`].
     pub fn with_password(self, password: &str) -> Self {
         Self(self.0.with_password(password))
     }
 
-    /// The files that the servers' location names: see [`Location::files`].
+    /// See [`Location::files`].
     pub fn files(&self) -> [Option<&Path>; 3] {
         self.0.files()
     }
 
-    /// Whether anyone may pose as the servers: see [`Location::is_insecure`].
+    /// See [`Location::is_insecure`].
     pub fn is_insecure(&self) -> bool {
         self.0.is_insecure()
     }
 
-    /// How to reach them; the name is empty.
+    /// The location of the servers, with an empty name.
     pub(crate) const fn location(&self) -> &Location {
         &self.0
     }
@@ -423,7 +420,7 @@ impl From<&Location> for Servers {
     }
 }
 
-/// The address in a URL; `hidden` is for the error.
+/// Parses an address as a URL; `hidden` is for the error.
 fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
     url.into_connection_info().map_err(|error| Error::Location {
         expected: "the address of a Redis server".into(),
@@ -431,7 +428,7 @@ fn address(url: &str, hidden: &str) -> Result<ConnectionInfo, Error> {
     })
 }
 
-/// What a location must have in place of this name, which is none.
+/// The expected form, for the error about an invalid or missing name.
 fn expected_name(scheme: Scheme, service: Option<&str>, db: &str, name: &str) -> String {
     let prefix = scheme.prefix;
     let place = match scheme.reach {
@@ -513,7 +510,7 @@ impl fmt::Display for Location {
         if let Some(service) = &self.service {
             write!(f, "/{service}")?;
         }
-        // What the name begins with must not be taken for the database.
+        // Without the database, a name that begins with a number would be read as one.
         let first = self.name.split('/').next().unwrap_or_default();
         if db != 0 || self.scheme.reach != Reach::Cluster && is_number(first) {
             write!(f, "/{db}")?;
@@ -594,7 +591,7 @@ mod tests {
         assert_eq!(protocol, redis::ProtocolVersion::RESP3);
     }
 
-    /// A location and its servers agree on what a number means.
+    /// Locations and server lists agree on the meaning of a number.
     #[test]
     fn a_number_is_the_database() {
         for (text, way_out) in [

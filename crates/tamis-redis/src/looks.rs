@@ -1,12 +1,11 @@
-//! Looking into a window's buckets, deciding which keys are new, and changing the
-//! buckets if nobody else has meanwhile.
+//! Reads a window's buckets, decides which keys are new, and changes the
+//! buckets unless another client has changed them meanwhile.
 //!
-//! A key goes to the first slot that is free, of its buckets in the order of the
-//! strings. While the newest period stays the same, slots are only ever taken. So
-//! two workers that add one key choose the same slot, or one of them chooses a slot
-//! that was taken since: either way, one of them is refused, and looks again. So is
-//! a key that chose its slot because an earlier one, which was refused, had the slot
-//! before.
+//! A key goes to the first free slot of its buckets, in the order of the strings. While the newest
+//! period stays the same, slots are only ever taken. So two workers that add the same key choose
+//! the same slot, or one of them chooses a slot that has been taken since. Either way, one of them
+//! is refused and looks again. The same happens to a key whose slot was chosen because an earlier
+//! key, which was refused, had taken the slot before it.
 
 use crate::body::foot;
 use crate::chunks::{Chunk, FOOT};
@@ -17,18 +16,18 @@ use redis::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tamis::{Moment, window::Renewal};
 
-/// Changes a chunk unless something has changed.
+/// Changes a chunk unless another client has changed it.
 const SCRIPT: &str = include_str!("window.lua");
-/// Buckets that lie next to each other are read by one command, up to so many bytes.
+/// One command reads adjacent buckets, up to this many bytes.
 const LONGEST: u64 = 4_096;
-/// Keys of a chunk that are decided together: enough to share the cost, few enough
-/// not to hold up other clients of the server.
+/// Keys of a chunk that are decided together: enough to share the cost, few
+/// enough not to hold up other clients of the server.
 pub(crate) const TOGETHER: usize = 1 << 10;
 
 /// A key and when it was seen, if not now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timed {
-    /// Which of the caller's.
+    /// The index of the caller's key.
     pub(crate) key: usize,
     pub(crate) place: Place,
     pub(crate) at: Option<i64>,
@@ -39,13 +38,13 @@ pub(crate) struct Look {
     pub(crate) chunk: usize,
     pub(crate) keys: Vec<Timed>,
     adding: bool,
-    /// What the server's clock says.
+    /// The server's time.
     now: i64,
-    /// The first string's, as it was.
+    /// The first string's head, as read.
     pub(crate) head: Head,
     /// The strings, as they will be.
     strings: Vec<Text>,
-    /// How many there were.
+    /// The number of strings, as read.
     were: usize,
     newest: Option<i64>,
     cells: BTreeMap<(usize, u64), Cell>,
@@ -55,18 +54,18 @@ pub(crate) struct Look {
 struct Text {
     level: Level,
     chunk: Chunk,
-    /// The newest period that was added to it.
+    /// The newest period of the keys added to it.
     newest: Option<i64>,
     made: bool,
     changed: bool,
 }
 
-/// A bucket as it was, and as it will be.
+/// A bucket, as read and as it will be.
 struct Cell {
     seen: Vec<u8>,
     bucket: Bucket,
     sets: Vec<Set>,
-    /// Whether its stamps begin anew.
+    /// Whether its stamps start from a new base.
     moved: bool,
 }
 
@@ -90,35 +89,35 @@ struct Set {
     to: u64,
 }
 
-/// Why a look has shown nothing.
+/// Why a look failed.
 pub(crate) enum Blind {
-    /// The chunk has so many strings.
+    /// The chunk has this many strings.
     Strings(usize),
     Missing(String),
     Corrupt,
 }
 
-/// What became of the keys that were added.
+/// The results for keys that were added.
 #[derive(Default)]
 pub(crate) struct Decided {
-    /// Keys that were there, or are now, with their periods, and whether they were
-    /// there.
+    /// Keys that are in the window, with their periods and whether they were
+    /// there before.
     pub(crate) keys: Vec<(usize, i64, bool)>,
-    /// Keys that the window has passed.
+    /// Keys older than the window.
     pub(crate) old: Vec<usize>,
-    /// How many were from the future.
+    /// The number of keys from the future.
     pub(crate) future: u64,
-    /// Keys whose buckets have to be read first.
+    /// Keys whose buckets must be read first.
     pub(crate) again: Vec<usize>,
-    /// The keys that each range and each entry of the request is about.
+    /// The keys that belong to each range and each entry of the request.
     pub(crate) changes: Vec<Vec<usize>>,
     pub(crate) request: Option<Request>,
-    /// Bytes of strings that are to be made.
+    /// Bytes of strings to be created.
     pub(crate) made: u64,
 }
 
 impl Look {
-    /// Looks for keys of one chunk, in their order.
+    /// Prepares a look for keys of one chunk, in their order.
     pub(crate) fn new(window: &Sliding, chunk: usize, keys: Vec<Timed>, adding: bool) -> Self {
         let text = |(number, chunk): (usize, &Chunk)| Text {
             level: window.level(number),
@@ -141,8 +140,9 @@ impl Look {
         }
     }
 
-    /// Reads the heads of all strings and the buckets of the first, a request for
-    /// each: while a slot moves, its keys are not all at one node.
+    /// Reads the heads of all strings and the buckets of the first. Each string
+    /// has its own request: while a slot moves, its keys are split between two
+    /// nodes.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let request = |text: &Text| {
             let Text { level, chunk, .. } = text;
@@ -161,14 +161,14 @@ impl Look {
         self.strings.iter().map(request).collect()
     }
 
-    /// The buckets of a string that the keys have there, in order.
+    /// The keys' buckets in a string, in order.
     fn starts(&self, level: usize) -> Vec<u64> {
         let level = self.strings[level].level;
         let starts = self.keys.iter().map(|timed| level.start(&timed.place));
         starts.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Takes in what was read.
+    /// Reads the answers.
     pub(crate) fn see(&mut self, window: &Sliding, answers: &[Vec<Value>]) -> Result<(), Blind> {
         for (number, answer) in answers.iter().enumerate() {
             let key = self.strings[number].chunk.key.clone();
@@ -195,7 +195,7 @@ impl Look {
         Ok(())
     }
 
-    /// Keeps buckets that were read; `None` if they are not all there.
+    /// Keeps buckets that were read; `None` if some are missing.
     fn keep(&mut self, number: usize, starts: &[u64], answers: &[Value]) -> Option<()> {
         let level = self.strings[number].level;
         let mut answers = answers.iter();
@@ -213,8 +213,8 @@ impl Look {
         Some(())
     }
 
-    /// The buckets of a further string that may be needed: of keys whose bucket
-    /// before is full, or was.
+    /// The buckets of a further string that may be needed: those of keys whose
+    /// previous bucket is or was full.
     fn wanted(&self, window: &Sliding, number: usize) -> Vec<u64> {
         let (before, level) = (self.strings[number - 1].level, self.strings[number].level);
         let kept = self.head.newest.map(|newest| kept(window, newest));
@@ -242,7 +242,7 @@ impl Look {
         (bytes > 0).then(|| Request::packed(text.chunk.slot, commands).answered_with(bytes))
     }
 
-    /// Takes in what was read.
+    /// Reads the answers.
     pub(crate) fn see_next(
         &mut self,
         window: &Sliding,
@@ -264,17 +264,19 @@ impl Look {
     }
 
     /// The string and the slot of a key that was seen in this period or later;
-    /// `None` if a bucket was not read. What was seen before `kept` makes room.
+    /// the outer `None` if a bucket wasn't read. Entries older than `kept`
+    /// count as free.
     fn find(&self, place: &Place, oldest: i64, kept: i64) -> Option<Option<(usize, usize)>> {
         for (number, text) in self.strings.iter().enumerate() {
             let Some(bucket) = self.bucket(number, place) else {
-                // Nothing was written to it yet.
+                // The string is new, so its buckets are empty.
                 return text.made.then_some(None);
             };
             if let Some(slot) = bucket.find(text.level.entry(place), oldest) {
                 return Some(Some((number, slot)));
             }
-            // One that is full now was perhaps not read when its keys went further.
+            // From a full bucket, the key goes further, so the next bucket must
+            // have been read.
             let full = || self.adding && bucket.free(kept).0.is_none();
             if bucket.over_at().is_none_or(|over| over < oldest) && !full() {
                 break;
@@ -288,7 +290,7 @@ impl Look {
         self.cells.get(&(number, start)).map(|cell| &cell.bucket)
     }
 
-    /// The bucket of a key as one whose stamps reach the newest period.
+    /// The bucket of a key, with stamps that reach the newest period.
     fn ready(&mut self, number: usize, place: &Place, newest: i64, kept: i64) -> Option<&mut Cell> {
         let text = &self.strings[number];
         let (level, start) = (text.level, text.level.start(place));
@@ -306,8 +308,9 @@ impl Look {
         Some(cell)
     }
 
-    /// Decides which keys are new, one after the other. A time in the future is
-    /// taken for the newest period, or for another key's, or for this one.
+    /// Decides in order which keys are new. A key from the future gets the
+    /// newest period; if there is none, the time of the first key that isn't
+    /// from the future, `instead`, or now.
     pub(crate) fn decide(&mut self, window: &Sliding, instead: Option<i64>) -> Decided {
         let mut decided = Decided::default();
         let believed = |at: &i64| *at <= self.now + 1;
@@ -318,7 +321,7 @@ impl Look {
             let at = match timed.at {
                 Some(_) if future => self.newest.unwrap_or(instead),
                 Some(at) => at,
-                // A clock that went back does not bring the window back.
+                // If the clock goes back, the window doesn't.
                 None => self.newest.unwrap_or(self.now).max(self.now),
             };
             if self
@@ -330,7 +333,7 @@ impl Look {
             }
             self.advance(window, at);
             let Some(found) = self.add(window, timed, at) else {
-                // In their order, and so all behind it, too.
+                // Order matters, so all later keys wait, too.
                 decided.again = self.keys[i..].iter().map(|timed| timed.key).collect();
                 break;
             };
@@ -340,7 +343,8 @@ impl Look {
         decided
     }
 
-    /// Lets the window reach a period. Strings that have nothing left go.
+    /// Moves the window forward to a period. Drops strings whose entries have
+    /// all expired.
     fn advance(&mut self, window: &Sliding, at: i64) {
         if self.newest.is_some_and(|newest| at <= newest) {
             return;
@@ -355,7 +359,7 @@ impl Look {
         self.cells.retain(|(number, _), _| *number < left);
     }
 
-    /// Adds a key, or renews it; whether it was there. `None` if a bucket was not
+    /// Adds or renews a key; whether it was there. `None` if a bucket wasn't
     /// read.
     fn add(&mut self, window: &Sliding, timed: &Timed, at: i64) -> Option<bool> {
         let (oldest, place) = (at - window.generations(), &timed.place);
@@ -372,7 +376,7 @@ impl Look {
                 self.ready(before, place, newest, kept)?;
             }
             let entry = self.strings[number].level.entry(place);
-            // Only late keys find what is gone by now.
+            // The entry may have expired; only late keys find such entries.
             if let Some(slot) = self.bucket(number, place)?.find(entry, oldest) {
                 self.set(number, slot, timed, at)?;
                 return Some(true);
@@ -397,7 +401,7 @@ impl Look {
         Some(found.is_some())
     }
 
-    /// Sets a key's entry. The buckets before, which had no room, show that.
+    /// Sets a key's entry, and marks the buckets before it as overfull.
     fn set(&mut self, number: usize, slot: usize, timed: &Timed, at: i64) -> Option<()> {
         for before in 0..=number {
             let level = self.strings[before].level;
@@ -423,8 +427,8 @@ impl Look {
         Some(())
     }
 
-    /// The request that makes what was decided true, unless others have changed
-    /// something; none if nothing has to change.
+    /// The request that applies the decisions unless another client has changed
+    /// something; none if there is nothing to change.
     pub(crate) fn request(&self, window: &Sliding, decided: &mut Decided, replicated: bool) {
         let after = Head {
             newest: self.newest,
@@ -470,7 +474,7 @@ impl Look {
         });
     }
 
-    /// What is to change in a string.
+    /// The changes to one string.
     fn write_changes(&self, number: usize, to: &mut Arguments, changes: &mut Vec<Vec<usize>>) {
         let own = Head {
             newest: self.newest,
@@ -532,7 +536,7 @@ impl Look {
     }
 }
 
-/// Arguments of a command, which are counted.
+/// A command's arguments, with their count.
 #[derive(Default)]
 struct Arguments {
     packed: Packed,
@@ -551,12 +555,12 @@ impl Arguments {
     }
 }
 
-/// What a script calls a bucket.
+/// The script's name for a bucket.
 fn name(number: usize, start: u64) -> String {
     format!("{number}.{start}")
 }
 
-/// What was seen before this period makes room.
+/// The oldest period whose entries are kept.
 fn kept(window: &Sliding, newest: i64) -> i64 {
     newest - window.generations() - LATE
 }
@@ -569,14 +573,14 @@ fn get(commands: &mut Packed, chunk: &Chunk, first: u64, bytes: u64) {
     commands.number(first + bytes - 1);
 }
 
-/// Buckets that one command reads.
+/// Groups buckets into runs that one command reads.
 fn runs<'a>(level: &Level, starts: &'a [u64]) -> impl Iterator<Item = &'a [u64]> {
     let bucket = level.bucket;
     (starts.chunk_by(move |a, b| a + bucket == *b))
         .flat_map(move |run| run.chunks((LONGEST / bucket).max(1) as usize))
 }
 
-/// Reads buckets; how many bytes.
+/// Adds commands that read buckets; returns how many bytes they read.
 fn read(commands: &mut Packed, chunk: &Chunk, level: &Level, starts: &[u64]) -> u64 {
     for run in runs(level, starts) {
         get(commands, chunk, run[0], level.bucket * run.len() as u64);
@@ -584,8 +588,8 @@ fn read(commands: &mut Packed, chunk: &Chunk, level: &Level, starts: &[u64]) -> 
     level.bucket * starts.len() as u64
 }
 
-/// The version of a chunk that was changed, and which changes others had come
-/// before; `None` if it was not changed.
+/// The chunk's new version and the changes that were refused because other
+/// clients came first; `None` if the chunk wasn't changed.
 pub(crate) fn changed(answer: &[Value]) -> Option<(u64, Vec<usize>)> {
     let value = answer.first()?.clone();
     redis::from_redis_value(value).ok()

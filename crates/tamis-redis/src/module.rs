@@ -1,6 +1,6 @@
 //! A filter that a module of the server keeps behind BF.* or CF.*: Tamis's own
-//! module, RedisBloom or valkey-bloom. Keys go there as they are, and the
-//! server hashes them.
+//! module, RedisBloom or valkey-bloom. The server hashes the keys, so keys are
+//! sent as they are.
 
 mod copying;
 mod keys;
@@ -23,20 +23,20 @@ use tamis::{
     window::{Renewal, Span, WindowOptions},
 };
 
-/// Whose layout a module's filter has, by the type of its key.
+/// The layout of a module's filter, recognised by the type of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Layout {
-    /// Of Tamis's module: `tamis--bf` and `tamis--cf`.
+    /// Tamis's module: `tamis--bf` and `tamis--cf`.
     Tamis,
-    /// RedisBloom's, which Tamis's module supports, too: `MBbloom--` and
+    /// RedisBloom, supported by Tamis's module, too: `MBbloom--` and
     /// `MBbloomCF`.
     RedisBloom,
-    /// valkey-bloom's: `bloomfltr`.
+    /// valkey-bloom: `bloomfltr`.
     ValkeyBloom,
 }
 
-/// What TYPE says of a filter's key.
+/// A key type that TYPE reports for a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyType {
     name: &'static str,
@@ -62,15 +62,15 @@ const TYPES: [KeyType; 5] = [
     key_type("bloomfltr", Kind::Growing, Layout::ValkeyBloom),
 ];
 
-/// What a key is.
+/// What a key holds.
 pub(crate) enum Found {
     Nothing,
-    /// Perhaps the record of a filter of ours.
+    /// Perhaps the record of one of our filters.
     String,
     Module(KeyType),
 }
 
-/// Looks once what has the filter's name.
+/// Finds out what has the filter's name.
 pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Found, Error> {
     let command = command!("TYPE", name);
     let answer = wire
@@ -90,7 +90,7 @@ pub(crate) async fn look<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<Foun
     }
 }
 
-/// What a module reports of a filter.
+/// A module's report about a filter.
 #[derive(Clone, Copy, Debug, Default)]
 struct About {
     capacity: u64,
@@ -100,16 +100,16 @@ struct About {
     window: Option<Forgets>,
 }
 
-/// How a filter forgets.
+/// The window of a filter.
 #[derive(Clone, Copy, Debug)]
 struct Forgets {
     options: WindowOptions,
-    /// Of the keys that we have heard of.
+    /// The latest moment of all keys that we know of.
     latest: Option<Moment>,
 }
 
 impl Forgets {
-    /// What BF.INFO key WINDOW says.
+    /// Reads the answer to BF.INFO key WINDOW.
     fn read(fields: &HashMap<String, Value>) -> Option<Self> {
         let number = |name: &str| match fields.get(name) {
             Some(Value::Int(number)) => Some(*number),
@@ -129,7 +129,7 @@ impl Forgets {
     }
 }
 
-/// Where the filter is, and what.
+/// The filter's key and its type.
 #[derive(Clone)]
 struct Key {
     name: String,
@@ -145,7 +145,7 @@ impl Key {
         }
     }
 
-    /// Whether TYPE has answered that the filter is what it was.
+    /// Whether TYPE answered that the filter still has its type.
     fn is_same(&self, answer: Option<&Value>) -> bool {
         match answer {
             Some(Value::SimpleString(name)) => name == self.is.name,
@@ -154,8 +154,8 @@ impl Key {
         }
     }
 
-    /// What must reach replicas ends with a write: `WAIT` waits for the last
-    /// one of a connection, and adding what is there already is none.
+    /// Ends commands that must reach replicas with a write. `WAIT` waits for
+    /// the connection's last write, and adding an existing key isn't one.
     fn pulse(&self, packed: &mut Packed) {
         packed.begin(5);
         packed.text("SET");
@@ -170,13 +170,13 @@ impl Key {
 pub(crate) struct Module<L> {
     wire: Wire<L>,
     key: Key,
-    /// As of the last time that we asked.
+    /// As of the last query.
     about: About,
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl<L: Link> Module<L> {
-    /// Opens the filter that was found.
+    /// Opens a filter that `look` found.
     pub(crate) async fn open(wire: Wire<L>, at: &Location, is: KeyType) -> Result<Self, Error> {
         let mut this = Self {
             wire,
@@ -201,7 +201,8 @@ impl<L: Link> Module<L> {
         command!(self.key.choose(bloom, cuckoo), &self.key.name)
     }
 
-    /// One command about the filter, whose answer proves that it is there.
+    /// Sends one command about the filter. Its answer proves that the filter
+    /// exists.
     async fn ask<T: FromRedisValue>(
         &mut self,
         action: &'static str,
@@ -211,8 +212,8 @@ impl<L: Link> Module<L> {
         self.read(action, answer).await
     }
 
-    /// One that is answered with all of the filter, perhaps, which may have grown
-    /// since we looked at it.
+    /// Sends a command whose answer may contain the whole filter, which may
+    /// have grown since the last query.
     async fn ask_all<T: FromRedisValue>(
         &mut self,
         action: &'static str,
@@ -243,8 +244,8 @@ impl<L: Link> Module<L> {
         self.wire.ask_one(action, self.key.home, command).await
     }
 
-    /// The error; or if the server has refused because the filter is not there
-    /// any more, that. One that was silent is not asked.
+    /// The error, replaced by `Gone` if the server refused because the filter
+    /// no longer exists. A server that didn't answer isn't asked.
     async fn or_gone(&mut self, error: Error) -> Error {
         let refused = match &error {
             Error::Server { source, .. } => !source.is_io_error(),
@@ -268,7 +269,7 @@ impl<L: Link> Module<L> {
         Ok(self.key.is_same(Some(&answer)))
     }
 
-    /// Asks the module what the filter is and has.
+    /// Queries the module about the filter.
     async fn ask_about(&mut self) -> Result<(), Error> {
         const ACTION: &str = "asking about the filter";
         let info = self.command("BF.INFO", "CF.INFO");
@@ -281,7 +282,7 @@ impl<L: Link> Module<L> {
         let parts = number("Number of filters");
         let keys = number("Number of items inserted");
         let full = match self.key.is.kind {
-            // A byte a slot.
+            // A slot takes one byte.
             Kind::Cuckoo => bytes,
             _ => number("Capacity"),
         };
@@ -306,7 +307,7 @@ impl<L: Link> Module<L> {
         Ok(())
     }
 
-    /// How the filter forgets; none if it does not, as in other modules.
+    /// The filter's window; none if it has none, as in other modules.
     async fn ask_window(&mut self) -> Result<Option<Forgets>, Error> {
         if self.key.is.layout != Layout::Tamis || self.key.is.kind == Kind::Cuckoo {
             return Ok(None);
@@ -330,16 +331,17 @@ impl<L: Link> Module<L> {
             Ok(Value::Array(mut one)) => one.pop(),
             Ok(Value::Map(mut one)) => one.pop().map(|(_, value)| value),
             Ok(other) => Some(other),
-            // It has no such field.
+            // The module has no such field.
             Err(Error::Server { source, .. }) if !source.is_io_error() => None,
             Err(error) => return Err(error),
         };
         Ok(value.and_then(|value| f64::from_redis_value(value).ok()))
     }
 
-    /// RedisBloom reports the rate of a Bloom filter in the first chunk of a dump
-    /// alone, and knows none of a cuckoo filter: a key is compared with all
-    /// slots of two buckets a table, by 8 bits of which one value means empty.
+    /// The rate of RedisBloom's filters. For a Bloom filter, only the first
+    /// chunk of a dump contains it. For a cuckoo filter, it follows from the
+    /// layout: a key is compared with all slots of two buckets per table, by 8
+    /// bits, of which one value means empty.
     async fn rate_of_redisbloom(&mut self, bucket_size: u64, tables: u64) -> Result<f64, Error> {
         if self.key.is.kind == Kind::Cuckoo {
             let slots = 2.0 * bucket_size as f64 * tables as f64;
@@ -359,7 +361,7 @@ impl<L: Link> Module<L> {
                 reason: "the first chunk of its dump is too short".into(),
             });
         };
-        // Each layer has half the last one's.
+        // Each layer has half the rate of the one before.
         let scales = u32::from_le_bytes(*options) & NO_SCALING == 0;
         Ok(f64::from_le_bytes(*rate) * if scales { 2.0 } else { 1.0 })
     }
@@ -371,12 +373,12 @@ impl<L: Link> Module<L> {
         }
     }
 
-    /// What a window remembers.
+    /// The options of the window.
     pub(crate) fn window(&self) -> Option<WindowOptions> {
         self.about.window.map(|window| window.options)
     }
 
-    /// The latest moment of a window that we have heard of.
+    /// The latest moment of the window that we know of.
     pub(crate) fn latest(&self) -> Option<Moment> {
         self.about.window.and_then(|window| window.latest)
     }
@@ -401,7 +403,8 @@ impl<L: Link> Module<L> {
         self.wire.counters().stats()
     }
 
-    /// How many keys were new to the filter, which the module counts.
+    /// The number of keys that were new to the filter, as counted by the
+    /// module.
     pub(crate) async fn keys(&mut self) -> Result<KeyCount, Error> {
         self.ask_about().await?;
         Ok(KeyCount::Counted(self.about.keys))
@@ -413,7 +416,7 @@ impl<L: Link> Module<L> {
         Ok(self.about.rate)
     }
 
-    /// Checks that the filter is there.
+    /// Checks that the filter exists.
     pub(crate) async fn verify(&mut self) -> Result<(), Error> {
         if self.is_there().await? {
             self.ask_about().await
@@ -443,7 +446,7 @@ impl<L: Link> Module<L> {
         Ok(())
     }
 
-    /// Lets the filter live forever.
+    /// Removes the expiry.
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         let command = command!("PERSIST", &self.key.name);
         let _: u64 = self.ask("persisting the filter", command).await?;
@@ -454,7 +457,7 @@ impl<L: Link> Module<L> {
         }
     }
 
-    /// How long the filter lives, if not forever.
+    /// The remaining time to live; `None` if the filter doesn't expire.
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let command = command!("PTTL", &self.key.name);
         match self
@@ -467,7 +470,7 @@ impl<L: Link> Module<L> {
         }
     }
 
-    /// Deletes the filter, and nothing that has come in its place.
+    /// Deletes the filter, unless a key of another type has replaced it.
     pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const DELETE: &str = "if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return 0 end \
                               return redis.call('UNLINK', KEYS[1])";

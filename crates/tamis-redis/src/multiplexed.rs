@@ -1,5 +1,5 @@
-//! The link that does not block: one connection a node, which all clones of a
-//! filter share.
+//! The non-blocking link: one connection per node, shared by all clones of a
+//! filter.
 
 use crate::address::Address;
 use crate::batch::{Batch, Distrust};
@@ -31,7 +31,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Connections that all clones of a filter share, one to a node.
+/// The connections shared by all clones of a filter, one per node.
 #[derive(Clone)]
 pub(crate) struct Multiplexed {
     at: Arc<Location>,
@@ -45,24 +45,24 @@ struct Shared {
     connections: HashMap<Address, Arc<tokio::sync::Mutex<Slot>>>,
 }
 
-/// A node's connection. Whoever finds none opens one, and all others wait for
-/// that instead of opening their own.
+/// A node's connection. The first task that needs it opens it; the others wait
+/// for that instead of opening their own.
 #[derive(Default)]
 struct Slot {
     connection: Option<Connection>,
-    /// Which connection it is: a task that finds it broken must not close its
-    /// successor.
+    /// The number of the connection: a task that finds it broken must not close
+    /// its successor.
     number: u64,
     failed: Option<(Instant, Failure)>,
 }
 
-/// A connection, what is known of its other end, and how much that may send.
+/// A connection, what we know of the node, and how much it may send.
 #[derive(Clone)]
 struct Connection {
     to: MultiplexedConnection,
     meter: Arc<Meter>,
     trust: Arc<Mutex<Trust>>,
-    /// Reads and writes for all of them.
+    /// The task that reads and writes for all clones.
     _driver: Arc<Abort<()>>,
 }
 
@@ -71,8 +71,8 @@ impl Connection {
         self.trust.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answers to some commands, which must be there in time and hold no
-    /// more than is allowed.
+    /// The answers to some commands. They must arrive in time and hold no more
+    /// than allowed.
     async fn ask(
         &mut self,
         pipeline: &Pipeline,
@@ -92,8 +92,8 @@ impl Connection {
     }
 }
 
-/// How much may come in over a connection: what the requests under way are
-/// answered with at most, and a little more.
+/// How much may arrive over a connection: the most that the pending requests
+/// can be answered with, plus a little.
 #[derive(Default)]
 struct Meter {
     allowed: AtomicU64,
@@ -105,8 +105,8 @@ impl Meter {
         self.allowed.fetch_add(bytes, Relaxed);
     }
 
-    /// A request has been answered, and with no more than it was allowed. One
-    /// that nobody waits for any more is answered all the same.
+    /// Counts a request as answered with no more bytes than allowed. The server
+    /// answers a request even if its caller has stopped waiting.
     fn done(&self, bytes: u64) {
         self.allowed.fetch_sub(bytes, Relaxed);
         let less = |read: u64| Some(read.saturating_sub(bytes));
@@ -123,7 +123,7 @@ impl Meter {
     }
 }
 
-/// A stream whose meter runs.
+/// A stream that counts what it reads.
 struct Metered {
     stream: Pin<Box<dyn Stream>>,
     meter: Arc<Meter>,
@@ -167,22 +167,22 @@ impl AsyncWrite for Metered {
     }
 }
 
-/// What has been sent: what is decided, and what is under way.
+/// The outcomes known so far, and the batches in flight.
 pub(crate) struct Ticket {
     outcomes: Vec<Option<Outcome>>,
     sent: Vec<Sent>,
 }
 
-/// To one node.
+/// A batch sent to one node.
 struct Sent {
     batch: Arc<Batch>,
     answers: Abort<Result<Answers, Failure>>,
 }
 
-/// What a node has answered, and why it is not believed, if it is not.
+/// A node's answers, and why we don't believe them, if so.
 type Answers = (Vec<Value>, Option<Distrust>);
 
-/// A task that ends with whoever waits for it.
+/// A task that is aborted when its handle is dropped.
 struct Abort<T>(JoinHandle<T>);
 
 impl<T> Drop for Abort<T> {
@@ -205,7 +205,8 @@ impl Multiplexed {
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        // Nothing is left half done in it by a panic.
+        // No code that holds the lock leaves the data half changed if it
+        // panics.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,7 +223,7 @@ impl Multiplexed {
         if let Some(known) = &slot.connection {
             return Ok((known.clone(), slot.number));
         }
-        // What failed while we waited failed for us, too.
+        // An attempt that failed while we waited counts for us, too.
         if let Some((when, failure)) = &slot.failed
             && *when >= asked
         {
@@ -241,7 +242,8 @@ impl Multiplexed {
         }
     }
 
-    /// Others on this connection fare alike; the next is a new one.
+    /// Closes a broken connection for all clones; the next request opens a new
+    /// one.
     async fn give_up(&self, node: &Address, number: u64) {
         let slot = self.slot(node);
         let mut slot = slot.lock().await;
@@ -263,7 +265,7 @@ impl Multiplexed {
         Ok(connection)
     }
 
-    /// What small answers may take.
+    /// The allowance of small answers.
     fn small(&self) -> Allowance {
         Allowance::of(std::iter::empty(), None, &self.options)
     }
@@ -314,7 +316,7 @@ impl Multiplexed {
         })
     }
 
-    /// Why a node that has answered is not to be believed, if it is not.
+    /// Checks a node's answers; returns why they aren't believed, if so.
     async fn distrust(
         &mut self,
         node: &Address,
@@ -385,7 +387,7 @@ impl Multiplexed {
             commands.insert(0, ask_for_lag());
             let refusal = connection.trust().refusal(&self.options);
             if writes && let Some(reason) = refusal {
-                // The next connection asks again what it is.
+                // The next connection asks for the role again.
                 self.give_up(node, number).await;
                 return Err(Failure::NotNow(reason));
             }

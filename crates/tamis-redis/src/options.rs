@@ -29,13 +29,13 @@ pub struct Options {
     pub(crate) module: bool,
 }
 
-/// Whom to trust, and who we are, in PEM format.
+/// The certificates to trust, and our own, in PEM format.
 #[derive(Clone, Default)]
 pub(crate) struct TlsOptions {
     pub(crate) root: Option<Vec<u8>>,
     pub(crate) identity: Option<Identity>,
     pub(crate) insecure: bool,
-    /// What is made of them: secure, insecure.
+    /// The configurations made from them: secure, insecure.
     #[cfg(feature = "tls")]
     pub(crate) made: Arc<[OnceLock<Arc<rustls::ClientConfig>>; 2]>,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Identity {
     pub(crate) key: Vec<u8>,
 }
 
-/// Without the key.
+/// Without the private key.
 impl std::fmt::Debug for TlsOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TlsOptions")
@@ -78,22 +78,22 @@ impl Options {
         Self::default()
     }
 
-    /// The secret of a keyed filter, if the filter itself does not hold it.
+    /// The secret of a keyed filter, if the filter itself doesn't contain it.
     pub fn key(mut self, key: SecretKey) -> Self {
         self.key = Some(key);
         self
     }
 
-    /// How long connecting to a server may take, with the TLS handshake; 3
+    /// The timeout of connecting to a server, including the TLS handshake; 3
     /// seconds by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long all answers to a batch may take, before the connection is given
-    /// up; 10 seconds by default. Large answers, as of a download, have a second
-    /// more for each MiB.
+    /// The timeout of all answers to a batch, after which the connection is
+    /// closed; 10 seconds by default. Large answers, such as a download's, get
+    /// one more second per MiB.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.response_timeout = timeout;
         self
@@ -108,38 +108,39 @@ impl Options {
     }
 
     /// Confirms an addition only once this many replicas of its server have it
-    /// (`WAIT`). After `timeout` it gives up and reports which keys are not
-    /// confirmed.
+    /// (`WAIT`). After `timeout`, it stops waiting and reports the keys that
+    /// aren't confirmed.
     pub fn wait_replicas(mut self, replicas: u32, timeout: Duration) -> Self {
         self.replicas = (replicas > 0).then_some((replicas, timeout));
         self
     }
 
-    /// A replica that has not heard from its master for longer than this is not
-    /// asked; 15 seconds by default. Masters talk to their replicas every 10
-    /// seconds at least, unless `repl-ping-replica-period` says otherwise.
+    /// A replica that hasn't heard from its master for longer than this isn't
+    /// asked; 15 seconds by default. Masters ping their replicas at least every
+    /// 10 seconds, unless `repl-ping-replica-period` is changed.
     pub fn max_lag(mut self, time: Duration) -> Self {
         self.max_lag = time;
         self
     }
 
-    /// Takes answers of a replica that has lost its master, is copying it, or
-    /// lags behind: keys that it lacks get a false "no".
+    /// Accepts the answers of a replica that has lost its master, is copying
+    /// it, or lags behind: it answers a false "no" for keys that it lacks.
     pub fn allow_stale(mut self) -> Self {
         self.allow_stale = true;
         self
     }
 
-    /// Writes to a replica, if that lets us (`replica-read-only no`). Its master
-    /// does not get these keys, and the next copy of the master replaces them.
+    /// Writes to a replica that accepts writes (`replica-read-only no`). Its
+    /// master doesn't get these keys, and the next full copy from the master
+    /// discards them.
     pub fn allow_replica_writes(mut self) -> Self {
         self.allow_replica_writes = true;
         self
     }
 
-    /// Creates new filters in the server's module, Tamis's or another that
-    /// answers BF.*, instead of in plain strings. Existing filters are found in
-    /// either place.
+    /// Creates new filters in the server's module (Tamis's or another that
+    /// answers BF.*) instead of in plain strings. Existing filters are found in
+    /// either.
     ///
     /// ```no_run
     /// use tamis::{Hasher, Kind, Plan};
@@ -157,7 +158,7 @@ impl Options {
     }
 }
 
-/// What TLS needs. A build without the feature `tls` has no use for it.
+/// Options for TLS, of use only with the feature `tls`.
 impl Options {
     /// The certificate authority to trust, in PEM format, instead of the
     /// system's.
@@ -165,8 +166,8 @@ impl Options {
         self.with_tls(|tls| tls.root = Some(pem.into()))
     }
 
-    /// The client's certificate (and what leads from it to its authority) and
-    /// its private key, both in PEM format, for servers that ask for them.
+    /// The client's certificate (with its chain to the authority) and its
+    /// private key, both in PEM format, for servers that ask for them.
     pub fn tls_identity(self, certificate: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         let (certificate, key) = (certificate.into(), key.into());
         self.with_tls(|tls| tls.identity = Some(Identity { certificate, key }))
@@ -177,7 +178,7 @@ impl Options {
         self.with_tls(|tls| tls.insecure = true)
     }
 
-    /// An error if these options hold anything for TLS, which this build lacks.
+    /// An error if any option for TLS is set, since this build has no TLS.
     #[cfg(not(feature = "tls"))]
     pub fn check_certificates(&self) -> Result<(), crate::Error> {
         if self.tls.root.is_some() || self.tls.identity.is_some() || self.tls.insecure {

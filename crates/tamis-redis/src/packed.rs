@@ -1,10 +1,10 @@
-//! Commands as they go over the wire, written without a detour: a batch has
-//! twenty arguments for each key.
+//! Commands in wire format, written directly because a batch has twenty
+//! arguments per key.
 
 use redis::Cmd;
 
-/// Commands one behind the other, in Redis's protocol: `*arguments`, then each
-/// argument with its length.
+/// Consecutive commands in Redis's protocol: `*arguments`, then each argument
+/// with its length.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed {
     pub(crate) bytes: Vec<u8>,
@@ -12,13 +12,12 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// Begins a command of this many arguments, its name among them.
+    /// Begins a command with this many arguments, including its name.
     pub(crate) fn begin(&mut self, arguments: usize) {
         self.commands += 1;
         self.line(b'*', arguments as u64);
     }
 
-    /// An argument.
     pub(crate) fn text(&mut self, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         self.line(b'$', text.len() as u64);
@@ -33,7 +32,7 @@ impl Packed {
         self.text(digits);
     }
 
-    /// Arguments that are packed already.
+    /// Appends packed arguments.
     pub(crate) fn raw(&mut self, arguments: &[u8]) {
         self.bytes.extend_from_slice(arguments);
     }
@@ -46,7 +45,7 @@ impl Packed {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// The commands one by one, for links that can't send bytes.
+    /// The separate commands, for links that can't send bytes.
     pub(crate) fn unpack(&self) -> Vec<Cmd> {
         let mut rest = &self.bytes[..];
         let mut commands = Vec::with_capacity(self.commands);
@@ -78,7 +77,7 @@ impl Packed {
     }
 }
 
-/// Reads the number of a line: of arguments, or of bytes.
+/// Reads the number in a line: of arguments, or of bytes.
 fn number(rest: &mut &[u8]) -> usize {
     let end = rest.iter().position(|b| *b == b'\r').unwrap_or(rest.len());
     let number = rest[1..end]

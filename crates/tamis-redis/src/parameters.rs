@@ -1,4 +1,4 @@
-//! What stands behind the `?` of a location: how to talk to its servers.
+//! The parameters behind the `?` of a location: how to talk to its servers.
 
 use crate::options::Identity;
 use crate::{Error, Options};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tamis::internals::file::read_small;
 
-/// Bytes of a file with certificates: all authorities of a system, at most.
+/// The largest certificate file: room for all authorities of a system.
 const LARGEST_CERTIFICATES: u64 = 16 << 20;
 
-/// What a location says about its servers. Everything else is as the [`Options`] have it.
+/// The settings in a location. All others come from [`Options`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {
-    /// For the `redis` crate, which reads it itself.
+    /// Passed on to the `redis` crate.
     pub(crate) protocol: Option<String>,
     pub(crate) is_insecure: bool,
     pub(crate) replicas: Option<u32>,
@@ -91,7 +91,7 @@ impl Parameters {
         [&self.ca, &self.cert, &self.key].map(|file| file.as_deref())
     }
 
-    /// The options with what the location says in their place.
+    /// The options, replaced by the location's settings where it has any.
     pub(crate) fn over(&self, options: &Options) -> Result<Options, Error> {
         let mut options = options.clone();
         if let Some(timeout) = self.timeout {
@@ -130,10 +130,10 @@ impl Parameters {
 }
 
 impl Options {
-    /// The defaults, with what the environment says in their place: `TAMIS_REDIS_TIMEOUT`,
-    /// `TAMIS_REDIS_RETRY`, `TAMIS_REDIS_REPLICAS`, `TAMIS_REDIS_MAX_LAG`, `TAMIS_REDIS_CA`,
-    /// `TAMIS_REDIS_CERT` and `TAMIS_REDIS_KEY`, with the values of the parameters of a
-    /// [`Location`](crate::Location) and below them in rank. What weakens a promise is in a location only.
+    /// The defaults, replaced by the environment's settings: `TAMIS_REDIS_TIMEOUT`, `TAMIS_REDIS_RETRY`,
+    /// `TAMIS_REDIS_REPLICAS`, `TAMIS_REDIS_MAX_LAG`, `TAMIS_REDIS_CA`, `TAMIS_REDIS_CERT` and `TAMIS_REDIS_KEY`. Their
+    /// values are those of a [`Location`](crate::Location)'s parameters, which take precedence. Settings that weaken a
+    /// promise exist only in locations.
     ///
     /// ```
     /// # fn main() -> Result<(), tamis_redis::Error> {
@@ -172,14 +172,14 @@ impl Options {
             });
         }
         if cfg!(not(feature = "tls")) {
-            // No location of this build leads to a server that they are for.
+            // Without TLS, no location leads to a server that needs these.
             (parameters.ca, parameters.cert, parameters.key) = (None, None, None);
         }
         parameters.over(&Self::new())
     }
 }
 
-/// Says which file a certificate's error is about.
+/// Names the file in a certificate's error.
 fn named<'a>(name: &'a str, file: &'a Path) -> impl FnOnce(Error) -> Error + 'a {
     move |error| match error {
         Error::Certificates(why) => {
@@ -207,7 +207,7 @@ fn time(name: &str, text: &str) -> Result<Duration, String> {
         return Err(expected());
     };
     let time = Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())?;
-    // No answer comes in no time; to retry nothing is a wish.
+    // A timeout of zero would always fail, but zero retries is a valid setting.
     if time < Duration::from_millis(1) && name != "retry" {
         return Err(expected());
     }
@@ -238,7 +238,7 @@ mod tests {
         assert!(all.allow_replica_writes && !all.allow_stale);
         assert!(options("redis://h/seen?max-lag=any").allow_stale);
         assert_eq!(options("redis://h/seen?retry=0s").retry_for, Duration::ZERO);
-        // The order of parameters means nothing, and what is not said stays.
+        // The order of parameters doesn't matter, and options that they don't name stay.
         let given = Options::new().wait_replicas(3, half);
         let at: Location = "redis+unix:///s?name=x&timeout=5s".parse().unwrap();
         let made = at.options(&given).unwrap();

@@ -1,24 +1,25 @@
-//! What the key of a filter's name holds: which filter it is, and its header.
+//! The record of a filter, stored under its name: its identity and its header.
 //!
 //! | offset | bytes | |
 //! | ---: | ---: | --- |
 //! | 0 | 8 | `TAMISRED` |
 //! | 8 | 2 | version, 2 |
 //! | 10 | 6 | zero |
-//! | 16 | 8 | generation: a random number that the names of the chunks carry |
-//! | 24 | 1 | 0 while the chunks are created, 1 when all are there, 2 when they go |
-//! | 25 | 1 | the pulse: a number to count up where something must be written |
+//! | 16 | 8 | generation: a random number in the names of the chunks |
+//! | 24 | 1 | 0 while chunks are being created, 1 when all exist, 2 while they are deleted |
+//! | 25 | 1 | the pulse: a number to increment when a write is needed |
 //! | 26 | 6 | zero |
 //! | 32 | 128 | the header, as in a file |
 //! | 160 | 8 | XXH3-64 of all before it, bytes 24 and 25 taken as zero |
 //!
-//! Numbers are little-endian. A twin lies next to it, as it was when the
-//! filter was created: should the record go alone, by `DEL`, `RENAME` or
-//! eviction, the twin shows that there is more, and where.
+//! Numbers are little-endian. A twin in the same slot keeps the record as it
+//! was when the filter was created. If only the record disappears (`DEL`,
+//! `RENAME`, eviction), the twin shows that the filter has other parts, and
+//! where.
 //!
-//! The witness is a third copy, in a slot on the other side of a cluster, should
-//! the node go that has the first two. Behind the record it has the filter's mark
-//! as it was a while ago, in 20 digits.
+//! The witness is a third copy, in a slot on the other side of a cluster, in
+//! case the node of the first two is lost. After the record it has an earlier
+//! value of the filter's mark, in 20 digits.
 
 use crate::Error;
 use crate::chunks::far_tag;
@@ -28,11 +29,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) const MAGIC: &[u8; 8] = b"TAMISRED";
 const VERSION: u16 = 2;
-/// What distinguishes filters of the same name.
+/// The bytes that distinguish filters of the same name.
 pub(crate) const IDENTITY: usize = 24;
-/// Where the byte is that says whether all chunks are there.
+/// The offset of the byte that says whether all chunks exist.
 pub(crate) const STATE_AT: usize = 24;
-/// Where the pulse is.
+/// The offset of the pulse.
 pub(crate) const PULSE_AT: usize = 25;
 const HEADER_AT: usize = 32;
 const SUM_AT: usize = HEADER_AT + HEADER_LEN;
@@ -46,7 +47,7 @@ pub(crate) struct Record {
     pub(crate) header: Header,
 }
 
-/// Whether all chunks are there.
+/// Whether all chunks exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Creating,
@@ -74,7 +75,7 @@ pub(crate) fn witness(name: &str) -> String {
     format!("{name}:{{{}}}", far_tag(name))
 }
 
-/// What a witness says.
+/// The contents of a witness.
 #[derive(Clone, Debug)]
 pub(crate) struct Testimony {
     pub(crate) record: Record,
@@ -86,7 +87,7 @@ impl Testimony {
         [&record.encode()[..], digits(mark).as_bytes()].concat()
     }
 
-    /// Reads a witness, which may belong to a filter whose secret we don't have.
+    /// Decodes a witness, even of a filter whose secret we don't have.
     pub(crate) fn decode(key: &str, bytes: &[u8]) -> Result<Self, Error> {
         let (record, mark) = bytes.split_at(bytes.len().min(LEN));
         let record = Record::decode_without_key(key, record)?;
@@ -101,7 +102,7 @@ impl Testimony {
     }
 }
 
-/// A mark as texts of one length, which compare like numbers.
+/// A mark as text of fixed length, so that texts compare like numbers.
 pub(crate) fn digits(mark: u64) -> String {
     format!("{mark:020}")
 }
@@ -119,7 +120,7 @@ impl Record {
         out
     }
 
-    /// The bytes that no other filter's record begins with.
+    /// The first bytes of the record, which no other filter's record shares.
     pub(crate) fn identity(&self) -> [u8; IDENTITY] {
         let mut identity = [0; IDENTITY];
         identity.copy_from_slice(&self.encode()[..IDENTITY]);
@@ -131,12 +132,13 @@ impl Record {
         Self::decode_with(name, bytes, |header| Header::decode(header, key))
     }
 
-    /// Of a filter that is not to be asked or added to.
+    /// Decodes the record of a filter that won't be queried or changed, so the
+    /// secret isn't needed.
     pub(crate) fn decode_without_key(name: &str, bytes: &[u8]) -> Result<Self, Error> {
         Self::decode_with(name, bytes, Header::decode_without_key)
     }
 
-    /// Whether these bytes are a record of this version that was cut or changed.
+    /// Whether these bytes are a truncated or changed record of this version.
     pub(crate) fn is_damaged(bytes: &[u8]) -> bool {
         let version = bytes.get(8..10);
         let ours = version.is_none_or(|version| version == VERSION.to_le_bytes());
@@ -228,8 +230,8 @@ mod tests {
     fn every_flipped_bit_and_every_other_length_is_noticed() {
         let sound = record().encode();
         for bit in 0..LEN * 8 {
-            // A filter that is being created or deleted is sound, and the pulse
-            // is any number.
+            // A filter that is being created or deleted is valid, and the pulse
+            // may be any number.
             if (STATE_AT * 8..STATE_AT * 8 + 2).contains(&bit) || bit / 8 == PULSE_AT {
                 continue;
             }
@@ -242,7 +244,7 @@ mod tests {
             assert_eq!(Record::is_damaged(&sound[..len]), len >= 8, "{len}");
         }
         assert!(!Record::is_damaged(&sound));
-        // A newer tamis may read it.
+        // A newer version of Tamis may read it.
         let mut newer = sound;
         newer[8] += 1;
         assert!(!Record::is_damaged(&newer));

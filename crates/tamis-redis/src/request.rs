@@ -1,4 +1,4 @@
-//! What is sent to the servers, and what its answers may take.
+//! Requests to the servers, and limits on their answers.
 
 use crate::Options;
 use crate::address::Address;
@@ -6,16 +6,15 @@ use crate::packed::Packed;
 use redis::Cmd;
 use std::time::Duration;
 
-/// What the answers to any batch may hold, in bytes.
+/// The bytes that the answers to any batch may take.
 pub(crate) const SMALL: u64 = 1 << 20;
-/// What the answer to `CLUSTER SLOTS` may hold: of every slot for itself, some
-/// nodes.
+/// The bytes that the answer to `CLUSTER SLOTS` may take: room for some nodes
+/// for each slot.
 pub(crate) const SLOTS_ANSWER: u64 = 1 << 24;
-/// The least that a connection must carry: for so many bytes there is a second
-/// more.
+/// The slowest connection we allow for: this many bytes get one more second.
 const BYTES_PER_SECOND: u64 = 1 << 20;
 
-/// Commands that only read. Any other is taken for a write.
+/// Commands that only read. All others count as writes.
 const READS: [&str; 25] = [
     "BF.INFO",
     "BF.MEXISTS",
@@ -44,30 +43,30 @@ const READS: [&str; 25] = [
     "TYPE",
 ];
 
-/// Replicas to wait for, and how long.
+/// The number of replicas to wait for, and how long.
 pub(crate) type Wait = Option<(u32, Duration)>;
 
-/// Commands for one slot, that are asked again together.
+/// Commands for one slot, retried together.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) slot: u16,
     pub(crate) packed: Packed,
-    /// Whether to send it again when its answer was lost.
+    /// Whether to send it again if its answer is lost.
     pub(crate) again: Again,
-    /// Whether replicas must have what it writes, if we wait for any.
+    /// Whether replicas must have its changes, if we wait for replicas.
     pub(crate) replicated: bool,
-    /// Where to ask for once, while the slot moves there.
+    /// The node to ask once (`ASK`), while the slot moves there.
     pub(crate) ask: Option<Address>,
-    /// How much its answers may be longer than itself, in bytes.
+    /// How many bytes longer than the request its answers may be.
     pub(crate) more: u64,
 }
 
-/// Whether a request may be sent again when its answer was lost.
+/// Whether a request may be sent again if its answer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
     /// Yes: idempotent.
     Harmless,
-    /// No: a second time changes more.
+    /// No: it would change more.
     Never,
 }
 
@@ -87,20 +86,20 @@ impl Request {
         }
     }
 
-    /// The same, whose answers hold so many bytes, or a little more.
+    /// The request, with room for about this many bytes of answers.
     pub(crate) const fn answered_with(mut self, bytes: u64) -> Self {
         self.more = bytes;
         self
     }
 
-    /// What its answers may hold, in bytes, in addition to what every batch may.
+    /// The most bytes of its answers, in addition to those allowed for every
+    /// batch.
     const fn most(&self) -> u64 {
         self.more.saturating_add(self.packed.bytes.len() as u64)
     }
 
-    /// The same, taken as done only when replicas have it. Its last command
-    /// must change something: `WAIT` waits for the last write of a connection,
-    /// and one that changes nothing is none.
+    /// The request, done only once replicas have it. Its last command must
+    /// change something, because `WAIT` waits for the connection's last write.
     pub(crate) const fn replicated(mut self) -> Self {
         self.replicated = true;
         self
@@ -119,7 +118,7 @@ impl Request {
     }
 }
 
-/// What the answers to a batch may take.
+/// Limits on the answers to a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     pub(crate) time: Duration,
@@ -127,7 +126,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Of these requests, behind which replicas are waited for.
+    /// The limits for these requests, including the wait for replicas.
     pub(crate) fn of<'a>(
         requests: impl Iterator<Item = &'a Request>,
         wait: Wait,
@@ -142,7 +141,7 @@ impl Allowance {
     }
 }
 
-/// How long so many bytes may be on their way.
+/// The time allowed for transferring this many bytes.
 pub(crate) const fn transfer(bytes: u64) -> Duration {
     Duration::from_secs(bytes / BYTES_PER_SECOND)
 }

@@ -1,13 +1,13 @@
-//! What a server is to others: the master, or a replica, and how far behind.
+//! The role of a server: master, or replica and how far behind it is.
 
 use crate::Options;
 use std::fmt;
 use std::time::Duration;
 
-/// What a server is: a master, or a replica and how well it follows.
+/// A master, or a replica with the state of its replication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ServerRole {
-    /// A master, or a server alone.
+    /// A master, or a standalone server.
     Master,
     Replica {
         /// Its master, as `host:port`.
@@ -22,7 +22,7 @@ pub(crate) enum ServerRole {
 }
 
 impl ServerRole {
-    /// From a server's `INFO replication`.
+    /// Reads `INFO replication`.
     pub(crate) fn of_info(info: &str) -> Option<Self> {
         let field = |name: &str| crate::info::field(info, name);
         if field("role")? == "master" {
@@ -38,7 +38,7 @@ impl ServerRole {
         })
     }
 
-    /// Why nothing is written there, if it is a replica.
+    /// Why we don't write to it, if it is a replica.
     pub(crate) fn refusal(&self, options: &Options) -> Option<String> {
         match self {
             Self::Replica { of, .. } if !options.allow_replica_writes => Some(format!(
@@ -49,7 +49,7 @@ impl ServerRole {
         }
     }
 
-    /// Why its answers can't be trusted, if they can't.
+    /// Why its answers can't be trusted, if so.
     pub(crate) fn distrust(&self, options: &Options) -> Option<String> {
         let Self::Replica {
             linked,

@@ -1,30 +1,33 @@
-//! How a window lies in strings, and where its keys are.
+//! The layout of a window in strings, and where its keys are.
 //!
-//! A window's generations are called periods here: a filter's generation is the
-//! number that tells it from others of its name. A key is in one chunk, whose first
-//! string is `NAME:{generation.i.j}`. It begins with a head of 16 bytes:
+//! A window's generations are called periods here, because a filter's
+//! generation is the number that distinguishes it from others of its name. A
+//! key is in one chunk, whose first string is `NAME:{generation.i.j}`. It
+//! begins with a head of 16 bytes:
 //!
 //! | bytes | |
 //! | ---: | --- |
-//! | 6 | the newest period that was added to |
-//! | 1 | 1 once there is one |
-//! | 1 | how many further strings there are: `NAME:{generation.i.j}:p1` and so on |
-//! | 6 | the version, which every change counts up |
+//! | 6 | the newest period of a key that was added |
+//! | 1 | 1 once there is a newest period |
+//! | 1 | the number of further strings: `NAME:{generation.i.j}:p1` and so on |
+//! | 6 | the version, which every change increments |
 //! | 2 | zero |
 //!
-//! Then come buckets, and a foot like every chunk's. A bucket has 7 bytes and so
-//! many slots, in each an entry: a fingerprint, and in the lowest bits a stamp.
+//! Then come buckets, and a foot as in every chunk. A bucket has 7 bytes,
+//! followed by slots for entries: a fingerprint with a stamp in the lowest
+//! bits.
 //!
 //! | bytes | |
 //! | ---: | --- |
 //! | 6 | the period of stamp 1 |
-//! | 1 | the stamp of the latest key that the bucket had no room for, or 0 |
+//! | 1 | the stamp of the latest key that didn't fit into the bucket, or 0 |
 //!
-//! All numbers are big-endian. An entry whose period has left the window is free,
-//! so that room belongs to the window, however its keys come. A key that finds its
-//! bucket full is in a bucket of the next string, whose entries are a byte longer:
-//! together, all strings keep the rate. Strings behind the first are made when a
-//! bucket is full, and dropped when all that they have is over.
+//! All numbers are big-endian. An entry whose period has left the window is
+//! free, so periods share the room however unevenly keys arrive. A key whose
+//! bucket is full goes to a bucket of the next string, whose entries are a byte
+//! longer, so that all strings together keep the rate. Further strings are
+//! created when a bucket is full, and dropped when all their entries have
+//! expired.
 
 use crate::Error;
 use crate::chunks::{CHUNK_LINES, Chunk, LINE, chunks};
@@ -35,51 +38,51 @@ use tamis::{
     window::{Span, WindowOptions},
 };
 
-/// Bytes at the beginning of a string.
+/// Length of a string's head.
 pub(crate) const HEAD: u64 = 16;
-/// Bytes at the beginning of a bucket.
+/// Length of a bucket's head.
 pub(crate) const BUCKET: usize = 7;
-/// Most bytes of a bucket: reading more costs the server more.
+/// The largest bucket in bytes: reading more costs the server more.
 const LONGEST_BUCKET: u64 = 511;
-/// Fewer slots would seldom be full all at once.
+/// With fewer slots, buckets would fill up too unevenly.
 const FEWEST_SLOTS: u64 = 24;
-/// Most bytes of an entry of a first string. Scripts compute with 53 bits.
+/// The largest entry of a first string, in bytes: scripts compute with 53 bits.
 const WIDEST: u64 = 6;
-/// By how many standard deviations more keys fit in a bucket than are planned for
-/// it. The others, one in a thousand, are in the second string.
+/// How many standard deviations more keys than planned a bucket has room for.
+/// The rest, one key in a thousand, goes to the second string.
 const SPARE: f64 = 2.3;
-/// The second string has a sixteenth of the room, and later ones double it, but
-/// have no more than this many times the first's.
+/// The second string is a sixteenth of the first, and later ones double in
+/// size, up to this many times the first.
 const LARGEST: u64 = 16;
-/// Periods that are kept beyond the window: for keys, and times, that are late.
+/// Periods that are kept beyond the window, for late keys and moments.
 pub(crate) const LATE: i64 = 2;
-/// No period is further from 1970; six bytes hold twice as many.
+/// The furthest period from 1970; six bytes hold twice as many.
 const FURTHEST: i64 = 1 << 46;
 
-/// A window, and where it is.
+/// A window and its strings.
 #[derive(Clone, Debug)]
 pub(crate) struct Sliding {
     options: WindowOptions,
-    /// What a period lasts, in microseconds.
+    /// The length of a period, in microseconds.
     step: i64,
-    /// Bits of an entry that are its stamp.
+    /// Bits of an entry's stamp.
     stamp_bits: u32,
     slots: u64,
     /// Bytes of an entry in a first string.
     width: u64,
-    /// Of each first string.
+    /// Buckets in each first string.
     buckets: u64,
-    /// How many chunks there are.
+    /// The number of chunks.
     pub(crate) count: u64,
-    /// For each chunk its strings, as far as we know.
+    /// The known strings of each chunk.
     pub(crate) chunks: Vec<Vec<Chunk>>,
-    /// The highest version of each that we have seen.
+    /// The highest version of each chunk that we have seen.
     pub(crate) versions: Vec<u64>,
-    /// The newest of all periods that we have heard of.
+    /// The newest period that we know of.
     pub(crate) newest: Option<i64>,
 }
 
-/// The geometry of a chunk's first string, or of a further one.
+/// The geometry of one string of a chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     pub(crate) number: usize,
@@ -90,18 +93,18 @@ pub(crate) struct Level {
     pub(crate) stamp_bits: u32,
 }
 
-/// Where a key is, in whichever string.
+/// The position of a key in any string.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) chunk: usize,
-    /// Chooses its buckets.
+    /// Chooses the key's buckets.
     number: u32,
-    /// Its fingerprints are the highest bits.
+    /// The highest bits are its fingerprints.
     bits: u64,
 }
 
 impl Level {
-    /// Bytes without the foot.
+    /// The length without the foot.
     pub(crate) const fn len(&self) -> u64 {
         HEAD + self.buckets * self.bucket
     }
@@ -110,7 +113,7 @@ impl Level {
         self.buckets
     }
 
-    /// Where the bucket of a key begins: another in each string.
+    /// The start of a key's bucket, which differs from string to string.
     pub(crate) const fn start(&self, place: &Place) -> u64 {
         let odd = (2 * self.number as u32 + 1).wrapping_mul(0x9E37_79B1);
         let number = place.number.wrapping_mul(odd) as u64;
@@ -122,7 +125,7 @@ impl Level {
         (place.bits >> (64 - 8 * self.entry as u32)) >> self.stamp_bits << self.stamp_bits
     }
 
-    /// How many random keys one entry is taken for.
+    /// The probability that an entry matches a random key.
     fn rate(&self) -> f64 {
         (-f64::from(8 * self.entry as u32 - self.stamp_bits)).exp2()
     }
@@ -140,7 +143,7 @@ impl Sliding {
         };
         let generations = u64::from(options.generation_count());
         let stamp_bits = (generations + 8).next_power_of_two().ilog2();
-        // Further strings add a 256th each.
+        // Each further string adds a 256th to the rate.
         let most = |width: u64| {
             let each = (-f64::from(8 * width as u32 - stamp_bits)).exp2();
             (header.rate() / each / 1.05) as u64
@@ -155,7 +158,7 @@ impl Sliding {
                 got: header.rate().to_string(),
             }));
         }
-        // Those of the span, and of the period that is being filled.
+        // The keys of the span, and of the period that is being filled.
         let keys = header.capacity() as f64 * (1.0 + 1.0 / generations as f64);
         let mean = ((slots as f64 + SPARE * SPARE / 4.0).sqrt() - SPARE / 2.0).powi(2);
         let all = (keys / mean).ceil().max(1.0) as u64;
@@ -191,12 +194,12 @@ impl Sliding {
         (at.micros().div_euclid(self.step)).clamp(-FURTHEST, FURTHEST)
     }
 
-    /// When a period begins.
+    /// The start of a period.
     pub(crate) const fn start_of(&self, period: i64) -> Moment {
         Moment::from_micros(period.saturating_mul(self.step))
     }
 
-    /// The lines of all first strings.
+    /// The lines of all first strings together.
     pub(crate) fn lines(&self) -> u64 {
         (self.count * self.level(0).len()).div_ceil(LINE)
     }
@@ -225,7 +228,7 @@ impl Sliding {
             .collect()
     }
 
-    /// Adds the chunks of these first strings.
+    /// Adds chunks, given their first strings.
     pub(crate) fn extend(&mut self, firsts: Vec<Chunk>) {
         let count = self.chunks.len() + firsts.len();
         self.chunks
@@ -246,7 +249,7 @@ impl Sliding {
         }
     }
 
-    /// Learns how many strings a chunk has.
+    /// Records the number of strings of a chunk.
     pub(crate) fn learn(&mut self, chunk: usize, strings: usize) {
         let known: Vec<Chunk> = (0..strings)
             .map(|level| self.string(chunk, level))
@@ -254,7 +257,7 @@ impl Sliding {
         self.chunks[chunk] = known;
     }
 
-    /// Hears of a period.
+    /// Records a period.
     pub(crate) fn pass(&mut self, newest: Option<i64>) {
         self.newest = self.newest.max(newest);
     }
@@ -269,7 +272,8 @@ impl Sliding {
         }
     }
 
-    /// The rate, where buckets of each string have so many live entries on average.
+    /// The rate if a bucket of each string has this many live entries on
+    /// average.
     pub(crate) fn rate_of(&self, live: &[f64]) -> f64 {
         let rates = (0..)
             .zip(live)
@@ -282,7 +286,7 @@ impl Sliding {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) newest: Option<i64>,
-    /// How many strings are behind it.
+    /// The number of strings that follow it.
     pub(crate) further: usize,
     pub(crate) version: u64,
 }
@@ -297,7 +301,7 @@ impl Head {
         })
     }
 
-    /// All but the version.
+    /// The head without the version.
     pub(crate) fn encode(&self) -> [u8; 8] {
         let mut head = [0; 8];
         if let Some(newest) = self.newest {
@@ -338,12 +342,12 @@ impl Bucket {
         self.bytes[..6].copy_from_slice(&base.to_be_bytes()[2..]);
     }
 
-    /// The stamp of the latest key that had no room.
+    /// The stamp of the latest key that didn't fit.
     pub(crate) fn over(&self) -> u8 {
         self.bytes[6]
     }
 
-    /// The period of that key.
+    /// The period of the latest key that didn't fit.
     pub(crate) fn over_at(&self) -> Option<i64> {
         (self.over() > 0).then(|| self.base() + i64::from(self.over()) - 1)
     }
@@ -352,7 +356,7 @@ impl Bucket {
         self.bytes[6] = self.bytes[6].max(stamp);
     }
 
-    /// Whether nothing was ever written to it.
+    /// Whether it was never written to.
     pub(crate) fn is_fresh(&self) -> bool {
         self.bytes[6] == 0 && self.entries().all(|entry| entry == 0)
     }
@@ -361,7 +365,7 @@ impl Bucket {
         self.bytes[BUCKET..].chunks(self.level.entry).map(number)
     }
 
-    /// The period of an entry; `None` if there is none.
+    /// The period of an entry; `None` if the slot is empty.
     pub(crate) fn period_of(&self, entry: u64) -> Option<i64> {
         let stamp = entry & ((1 << self.level.stamp_bits) - 1);
         (stamp > 0).then(|| self.base() + stamp as i64 - 1)
@@ -372,12 +376,13 @@ impl Bucket {
         (period - self.base() + 1) as u64
     }
 
-    /// Whether a period is too late for a stamp.
+    /// Whether a period is too late to have a stamp.
     pub(crate) fn is_outgrown(&self, period: i64) -> bool {
         period - self.base() + 1 >= 1 << self.level.stamp_bits
     }
 
-    /// The slot of an entry of this fingerprint, seen in this period or later.
+    /// The slot of an entry with this fingerprint, seen in this period or
+    /// later.
     pub(crate) fn find(&self, fingerprint: u64, oldest: i64) -> Option<usize> {
         let bits = self.level.stamp_bits;
         self.entries().position(|entry| {
@@ -386,8 +391,8 @@ impl Bucket {
         })
     }
 
-    /// The first slot that is free once all before a period is over, and how many
-    /// are.
+    /// The first free slot and the number of free slots; entries older than
+    /// `kept` count as free.
     pub(crate) fn free(&self, kept: i64) -> (Option<usize>, usize) {
         let is_free = |entry: u64| self.period_of(entry).is_none_or(|period| period < kept);
         let mut free = (0..)
@@ -408,7 +413,7 @@ impl Bucket {
         self.bytes[at..at + self.level.entry].copy_from_slice(&bytes[8 - self.level.entry..]);
     }
 
-    /// Lets stamps begin with a later period, and drops what was before.
+    /// Moves stamp 1 to a later period, and drops older entries.
     pub(crate) fn move_to(&mut self, base: i64) {
         let by = base - self.base();
         let over = i64::from(self.over()) - by;
@@ -430,7 +435,7 @@ fn not_a_window(kind: Kind) -> Error {
     })
 }
 
-/// A window that counts keys has no clock that servers could share.
+/// Windows that count keys need a clock that servers can't share.
 fn by_keys() -> Error {
     Error::Filter(tamis::Error::Unable {
         kind: Kind::Window,
@@ -454,8 +459,8 @@ mod tests {
         window
     }
 
-    /// Whatever the rate and the generations, a full bucket keeps the rate, and
-    /// every key has its place.
+    /// Whatever the rate and the number of generations, a full bucket keeps the
+    /// rate, and every key has a bucket.
     #[test]
     fn full_buckets_keep_the_rate() {
         for rate in [0.3, 0.01, 1e-3, 1e-4, 1e-6, 1e-10] {
@@ -503,8 +508,8 @@ mod tests {
         assert_eq!(Head::decode(&[0; 15]), None);
     }
 
-    /// Entries keep their periods when stamps begin anew, and those that are over
-    /// go, whatever the pause was.
+    /// Entries keep their periods when stamps start from a new base, and
+    /// expired ones are dropped, however long the pause.
     #[test]
     fn stamps_begin_anew() {
         let window = window(1_000, 0.01, 8);

@@ -1,5 +1,5 @@
-//! What has happened to a client: counters for monitoring and, with the feature
-//! `tracing`, events.
+//! Events of a client: counters for monitoring and, with the feature `tracing`,
+//! events.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What has happened to a filter's client and its clones since it was opened:
+/// Counts of events since a filter's client was opened, including its clones:
 /// see [`RedisFilter::stats`](crate::RedisFilter::stats). All numbers except
 /// `connections` stay 0 while nothing fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,19 +17,17 @@ pub struct Stats {
     pub connections: u64,
     /// Connections opened to nodes that had one before.
     pub reconnects: u64,
-    /// Requests sent again, because the answer was lost or the server was not
+    /// Requests sent again because the answer was lost or the server wasn't
     /// ready for them.
     pub retries: u64,
-    /// Requests redirected to another node, because their slot has moved.
+    /// Requests redirected to another node because their slot has moved.
     pub redirects: u64,
-    /// Keys that were reported as new because nobody can know: they were sent
-    /// again after an answer was lost.
+    /// Keys reported as new without certainty: they were sent again after an
+    /// answer was lost.
     pub ambiguous_keys: u64,
-    /// Keys of a window that came with a time before it: they were reported as
-    /// new, and not added.
+    /// Keys older than their window: reported as new, but not added.
     pub too_old_keys: u64,
-    /// Keys of a window that came with a time that the server's clock does not know yet,
-    /// more than a generation ahead: they were taken as of the
+    /// Keys more than a generation ahead of the server's clock: treated as if they belonged to the
     /// newest generation.
     pub future_keys: u64,
 }
@@ -44,7 +42,7 @@ pub(crate) struct Counters {
     ambiguous_keys: AtomicU64,
     too_old_keys: AtomicU64,
     future_keys: AtomicU64,
-    /// The names of nodes that had a connection.
+    /// The nodes that have had a connection.
     known: Mutex<HashSet<String>>,
 }
 
@@ -99,7 +97,7 @@ fn event(why: &impl Display, what: &str) {
     let _ = (why, what);
 }
 
-/// Nothing was settled, and it is tried again after a pause.
+/// All requests are still open; they are sent again after a pause.
 pub(crate) fn pausing(pause: Duration, open: usize) {
     #[cfg(feature = "tracing")]
     tracing::warn!(

@@ -1,11 +1,11 @@
-//! All filters on a set of servers, and orphaned parts: for operators.
+//! For operators: all filters on a set of servers, and orphaned parts.
 
 use crate::{Servers, info};
 use std::fmt;
 use std::time::Duration;
 use tamis::Kind;
 
-/// All filters on a set of servers, and parts that belong to none of them.
+/// All filters on a set of servers, and parts that belong to no filter.
 ///
 /// ```no_run
 /// use tamis_redis::{Options, Survey};
@@ -16,15 +16,15 @@ use tamis::Kind;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A server that can't be asked, or a filter that can't be read, is named in the
-/// survey ([`is_whole`](Self::is_whole)); the rest is there.
+/// The survey names servers that can't be asked and filters that can't be read
+/// ([`is_whole`](Self::is_whole)); the rest is complete.
 ///
-/// This looks at every key of the database (`SCAN`) and counts the bits of every
-/// filter, a few milliseconds at a time.
+/// Surveying scans every key of the database (`SCAN`) and counts the bits of
+/// every filter, in steps of a few milliseconds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Where they are.
+    /// The servers.
     pub servers: Servers,
     /// The filters, sorted by name.
     pub filters: Vec<Found>,
@@ -42,11 +42,11 @@ pub struct Found {
     pub name: String,
     /// Its kind, if it can be read.
     pub kind: Option<Kind>,
-    /// Whether it is all there.
+    /// Whether it is complete.
     pub condition: Condition,
     /// The number that distinguishes it from others with this name.
     pub generation: u64,
-    /// The number of keys that it is made for.
+    /// The number of keys it is made for.
     pub capacity: u64,
     /// The promised rate.
     pub rate: f64,
@@ -55,31 +55,32 @@ pub struct Found {
     /// The rate to expect now, from how full it is; known together with `keys`.
     pub rate_now: Option<f64>,
     /// How long ago keys were last added or removed; unknown until a client of
-    /// this version does so.
+    /// this version changes the filter.
     pub last_write: Option<Duration>,
-    /// How long it will live, if not forever.
+    /// The remaining time to live; `None` if it doesn't expire.
     pub time_to_live: Option<Duration>,
-    /// How much of it each server has.
+    /// Its share of each server.
     pub shares: Vec<Share>,
 }
 
-/// Whether a filter is all there.
+/// Whether a filter is complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Condition {
-    /// All of it is there.
+    /// Complete.
     Whole,
-    /// All of it is there, but it holds more keys than it was made for: its
-    /// rate is above the promised one.
+    /// Complete, but with more keys than it was made for: its rate is above the
+    /// promised one.
     Overfull,
     /// It is being created, or its creator has died.
     Creating,
-    /// It is being deleted, or the process that deleted it has died: delete it again.
+    /// It is being deleted, or the process that was deleting it died: delete it
+    /// again.
     Deleting,
-    /// Its record was deleted, renamed, evicted, or lost with its node; the rest
-    /// is there.
+    /// Its record was deleted, renamed, evicted, or lost with its node; the
+    /// rest exists.
     Remains,
-    /// A part is missing or something else; keys are lost.
+    /// A part is missing or isn't a part of it; keys are lost.
     Damaged(String),
     /// A server that has parts of it can't be asked.
     Unreachable(String),
@@ -87,7 +88,7 @@ pub enum Condition {
     Unreadable(String),
 }
 
-/// What a server has of a filter.
+/// A filter's share of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Share {
@@ -109,9 +110,9 @@ pub struct Orphan {
     pub node: String,
     /// The memory it uses, in bytes.
     pub bytes: u64,
-    /// How long it has been idle; servers with an LFU policy don't know.
+    /// How long it has been idle; unknown on servers with an LFU policy.
     pub idle: Option<Duration>,
-    /// When it expires by itself, if it does.
+    /// When it expires, if it does.
     pub time_to_live: Option<Duration>,
 }
 
@@ -121,35 +122,38 @@ pub struct Orphan {
 pub struct Node {
     /// Its address.
     pub address: String,
-    /// Redis or Valkey, and the version; empty if the user may not ask.
+    /// Redis or Valkey, and the version; empty if the user isn't allowed to
+    /// ask.
     pub version: String,
     /// Its memory in use, in bytes.
     pub used: u64,
-    /// The most memory it may use, in bytes; 0 means no limit.
+    /// The limit of its memory, in bytes; 0 means none.
     pub most: u64,
-    /// Its `maxmemory-policy`: what it does at that limit.
+    /// Its `maxmemory-policy`: what it does at the limit.
     pub policy: String,
-    /// `master` or `slave`, as servers say; empty if the user may not ask.
+    /// `master` or `slave`, as servers call it; empty if the user isn't allowed
+    /// to ask.
     pub role: String,
-    /// Of a replica, whether it is connected to its master.
+    /// For a replica, whether it is connected to its master.
     pub link_up: Option<bool>,
-    /// Of a replica, how long it has heard nothing of its master; of a master,
-    /// how long it has heard nothing of the replica that is furthest behind.
+    /// For a replica, the time since it heard from its master; for a master,
+    /// the time since it heard from the replica that is furthest behind.
     pub lag: Option<Duration>,
-    /// Of a master, the number of its replicas that are in step.
+    /// For a master, the number of its replicas that are in sync.
     pub replicas: u64,
-    /// What its module `tamis` counts, by name, such as `bloom_items_asked`; empty without the module.
+    /// Counters of its module `tamis`, by name, such as `bloom_items_asked`;
+    /// empty without the module.
     pub module: Vec<(String, u64)>,
-    /// Why it can't be asked, if it can't; nothing else is known of it then.
+    /// Why it couldn't be asked; if set, nothing else is known about it.
     pub unreachable: Option<String>,
 }
 
 impl Survey {
-    /// An orphan that has been idle this long is not part of a filter that is
-    /// still being created.
+    /// An orphan that has been idle this long doesn't belong to a filter that
+    /// is still being created.
     pub const IDLE: Duration = Duration::from_secs(3600);
 
-    /// Whether every server could be asked, and every filter be read in full.
+    /// Whether every server answered and every filter could be read completely.
     pub fn is_whole(&self) -> bool {
         let unread = |filter: &Found| {
             use Condition::{Damaged, Unreachable, Unreadable};
@@ -189,7 +193,7 @@ impl Found {
         }
     }
 
-    /// How full it is: 1 if it holds as many keys as it was made for.
+    /// How full it is; 1 at its capacity.
     pub fn fill(&self) -> Option<f64> {
         Some(self.keys? as f64 / self.capacity.max(1) as f64)
     }
@@ -211,7 +215,7 @@ impl Share {
 }
 
 impl Node {
-    /// One that can't be asked.
+    /// A node that can't be asked.
     pub(crate) fn silent(address: String, reason: String) -> Self {
         Self {
             address,
@@ -220,7 +224,8 @@ impl Node {
         }
     }
 
-    /// From the sections `server`, `memory`, `replication` and `tamis_filters` of `INFO`.
+    /// Reads the sections `server`, `memory`, `replication` and `tamis_filters`
+    /// of `INFO`.
     pub(crate) fn of_info(address: &str, info: &str) -> Self {
         let field = |name: &str| info::field(info, name);
         let text = |name: &str| field(name).unwrap_or_default().to_owned();
@@ -249,7 +254,7 @@ impl Node {
 
     fn lag(info: &str) -> Option<u64> {
         let field = |name: &str| info::field(info, name)?.parse::<i64>().ok();
-        // A link that never was has been silent since nobody knows when.
+        // A link that never existed has no known age (negative).
         let silent = [
             field("master_link_down_since_seconds"),
             field("master_last_io_seconds_ago"),
@@ -265,7 +270,7 @@ impl Node {
     }
 }
 
-/// What the module counts.
+/// The counters of the module.
 fn module(info: &str) -> impl Iterator<Item = (String, u64)> {
     info.lines().filter_map(|line| {
         let (name, number) = line.strip_prefix("tamis_")?.trim_end().split_once(':')?;
@@ -275,7 +280,7 @@ fn module(info: &str) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// What a master says of each of its replicas.
+/// A master's lines about its replicas.
 fn replicas(info: &str) -> impl Iterator<Item = &str> {
     info.lines().filter_map(|line| {
         let (name, about) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! TLS: whom to trust, and who we are.
+//! TLS: which certificates to trust, and our own.
 
 use crate::options::TlsOptions;
 use crate::{Error, Options};
@@ -12,21 +12,22 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use std::sync::Arc;
 
 impl Options {
-    /// Checks the certificates and the key that these options hold, without
-    /// connecting to anyone. Connecting checks them, too.
+    /// Checks the certificates and the key in these options without connecting.
+    /// Connecting checks them, too.
     ///
     /// ```
     /// use tamis_redis::Options;
     /// assert!(Options::new().tls_root("not a certificate").check_certificates().is_err());
     /// ```
     pub fn check_certificates(&self) -> Result<(), Error> {
-        // The system's authorities are not looked at.
+        // Skips the system's authorities.
         make(&self.tls, self.tls.root.is_none()).map(drop)
     }
 }
 
-/// How to talk TLS; `insecure` trusts everyone. It is made once for all
-/// connections with these options, because the system's authorities are many.
+/// The TLS configuration; with `insecure`, it accepts any certificate. It is
+/// cached for all connections with these options, because loading the system's
+/// authorities is slow.
 pub(crate) fn config(insecure: bool, options: &Options) -> Result<Arc<ClientConfig>, RedisError> {
     let insecure = insecure || options.tls.insecure;
     let made = &options.tls.made[usize::from(insecure)];
@@ -38,20 +39,20 @@ pub(crate) fn config(insecure: bool, options: &Options) -> Result<Arc<ClientConf
     Ok(Arc::clone(made.get_or_init(|| config)))
 }
 
-/// Whom the certificate must be for.
+/// The name that the certificate must be for.
 pub(crate) fn server_name(host: &str) -> std::io::Result<ServerName<'static>> {
     let name = ServerName::try_from(host.to_owned());
     name.map_err(|error| std::io::Error::other(format!("{host}: {error}")))
 }
 
 fn make(options: &TlsOptions, insecure: bool) -> Result<Arc<ClientConfig>, Error> {
-    // A program that has chosen its cryptography keeps it.
+    // Respects a provider that the program has installed.
     let provider = match CryptoProvider::get_default() {
         Some(chosen) => Arc::clone(chosen),
         None => Arc::new(rustls::crypto::ring::default_provider()),
     };
     let wrong = |error: rustls::Error| Error::Certificates(error.to_string());
-    // A mistake in the authority is one even where nobody is asked for it.
+    // An invalid authority is an error even if no certificate is checked.
     let roots = match &options.root {
         Some(pem) => roots(pem)?,
         None if insecure => RootCertStore::empty(),
@@ -113,7 +114,7 @@ fn system_roots() -> Result<RootCertStore, Error> {
 const CERTIFICATES: &str = "certificates in PEM format (-----BEGIN CERTIFICATE-----)";
 const KEY: &str = "a private key in PEM format (-----BEGIN PRIVATE KEY-----), without a passphrase";
 
-/// All items of this type in a text, at least one.
+/// All items of this type in a PEM text; at least one.
 fn items<T: PemObject>(pem: &[u8], what: &str, expected: &str) -> Result<Vec<T>, Error> {
     let found: Result<Vec<T>, _> = T::pem_slice_iter(pem).collect();
     let got = match found {
@@ -126,7 +127,7 @@ fn items<T: PemObject>(pem: &[u8], what: &str, expected: &str) -> Result<Vec<T>,
     )))
 }
 
-/// Trusts whoever answers.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Which node has which slots, and so gets which requests.
+//! Which node has which slots, and therefore gets which requests.
 
 use crate::Location;
 use crate::address::Address;
@@ -8,17 +8,17 @@ use crate::location::Reach;
 use crate::request::Request;
 use redis::Value;
 
-/// The places of the requests for each node.
+/// The indices of the requests for each node.
 pub(crate) type ByNode = Vec<(Address, Vec<usize>)>;
 
 /// Which node has which slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Topology {
     cluster: bool,
-    /// Those the user named.
+    /// The nodes that the user named.
     seeds: Vec<Address>,
     nodes: Vec<Address>,
-    /// By slot, an index into `nodes`.
+    /// For each slot, an index into `nodes`.
     owners: Vec<u16>,
 }
 
@@ -30,7 +30,7 @@ impl Topology {
         Self {
             cluster: at.is_cluster(),
             nodes: match at.reach() {
-                // The Sentinels name it.
+                // The Sentinels will name it.
                 Reach::Sentinel => Vec::new(),
                 _ => seeds.clone(),
             },
@@ -51,8 +51,7 @@ impl Topology {
         self.nodes.get(usize::from(self.owners[usize::from(slot)]))
     }
 
-    /// Sorts requests by the nodes that they go to; what goes nowhere has
-    /// its outcome.
+    /// Groups requests by node; requests without a node get their outcomes.
     pub(crate) fn by_node(&self, requests: &[&Request]) -> (ByNode, Vec<Option<Outcome>>) {
         let mut outcomes: Vec<Option<Outcome>> = vec![None; requests.len()];
         let mut by_node: ByNode = Vec::new();
@@ -74,8 +73,8 @@ impl Topology {
         (by_node, outcomes)
     }
 
-    /// Whom to ask who has which slots: those known, then those named; or the
-    /// Sentinels.
+    /// The nodes to ask for the slots: known ones first, then those that the
+    /// user named. Or the Sentinels.
     pub(crate) fn informants(&self) -> Vec<Address> {
         if !self.cluster {
             return self.seeds.clone();
@@ -90,7 +89,7 @@ impl Topology {
         all
     }
 
-    /// The nodes that have slots, each with the first of them.
+    /// The nodes that have slots, each with its first slot.
     pub(crate) fn masters(&self) -> Vec<(Address, u16)> {
         let mut found: Vec<(Address, u16)> = Vec::new();
         for slot in 0..SLOTS {
@@ -103,17 +102,17 @@ impl Topology {
         found
     }
 
-    /// Whom to ask first the next time: a Sentinel that has answered.
+    /// From now on, asks this Sentinel first, because it has answered.
     pub(crate) fn prefer(&mut self, informant: &Address) {
         self.seeds.sort_by_key(|seed| seed != informant);
     }
 
-    /// Takes in which master the Sentinels know.
+    /// Sets the master that the Sentinels named.
     pub(crate) fn follow(&mut self, master: Address) {
         self.nodes = vec![master];
     }
 
-    /// Remembers where a slot has gone.
+    /// Remembers a slot's new node.
     pub(crate) fn moved(&mut self, slot: u16, to: Address) {
         let index = self.nodes.iter().position(|node| *node == to);
         let index = index.unwrap_or_else(|| {
@@ -123,7 +122,7 @@ impl Topology {
         self.owners[usize::from(slot)] = index as u16;
     }
 
-    /// Takes in the answer to `CLUSTER SLOTS`, which `informant` gave.
+    /// Reads the answer of `informant` to `CLUSTER SLOTS`.
     pub(crate) fn learn(&mut self, answer: &Value, informant: &Address) -> Option<()> {
         let Value::Array(ranges) = answer else {
             return None;
@@ -152,7 +151,8 @@ impl Topology {
                 _ => "",
             };
             let node = Address::Tcp {
-                // A node that does not know its own name is where we found it.
+                // If a node doesn't know its own name, use the one under which
+                // we reached it.
                 host: match (host, informant) {
                     ("" | "?", Address::Tcp { host, .. }) => host.clone(),
                     _ => host.to_owned(),
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(topology.owner(99).unwrap().to_string(), "a:7");
         assert_eq!(topology.owner(100), None);
         assert_eq!(topology.owner(16383).unwrap().to_string(), "c:8");
-        // Those named are asked as well, lest all we know be gone.
+        // The user's nodes are asked as well, in case all known nodes are gone.
         assert_eq!(topology.informants().len(), 4);
         topology.moved(100, Address::parse("[::1]:5").unwrap());
         assert_eq!(topology.owner(100).unwrap().to_string(), "[::1]:5");

@@ -1,4 +1,4 @@
-//! Which servers are believed: not a replica that has lost its master, nor a
+//! Which servers we believe: not a replica that has lost its master, nor a
 //! master that the Sentinels have replaced.
 
 use crate::address::Address;
@@ -9,49 +9,48 @@ use crate::{Location, Options};
 use redis::{Cmd, Value};
 use std::time::{Duration, Instant};
 
-/// A master that has stepped down keeps its connections for a while, and answers
-/// from what it had, or from nothing while it copies the new one. Sentinels
-/// announce nothing, so each batch ends with the question what the server is.
+/// A former master keeps its connections for a while. It answers from its old
+/// data, or from nothing while it copies the new master. Sentinels don't
+/// announce a change, so each batch ends by asking for the server's role.
 pub(crate) fn asks_for_role(at: &Location) -> bool {
     at.service().is_some()
 }
 
-/// A replica that has lost its master answers all the same, from what it had:
-/// "no" to every key since. And a replica may be writable (`replica-read-only
-/// no`): it confirms keys that its master never gets. A cluster's replicas answer
-/// nobody, and Sentinels name masters.
+/// A replica that has lost its master still answers, from old data: "no" to
+/// every key added since. And a writable replica (`replica-read-only no`)
+/// confirms keys that its master never gets. A cluster's replicas refuse
+/// commands, and Sentinels name masters, so those need no check.
 pub(crate) fn asks_for_lag(at: &Location, options: &Options) -> bool {
     let any_will_do = options.allow_stale && options.allow_replica_writes;
     matches!(at.reach(), Reach::Server | Reach::Socket) && !any_will_do
 }
 
-/// What is asked of such a server before all else: what it answers then is no
-/// older.
+/// Sent before all other commands of a batch: their answers are then at least
+/// as recent.
 pub(crate) fn ask_for_lag() -> Cmd {
     command!("INFO", "replication")
 }
 
-/// A master is asked again after so long whether it still is one. A replica is
-/// asked each time.
+/// How long a master's role holds before we ask again. Replicas are asked each
+/// time.
 const ROLE_HOLDS_FOR: Duration = Duration::from_secs(1);
-/// A master that has not answered for so long may have stood still, while the
-/// Sentinels made another: they are asked before it is believed. They wait for
-/// longer than this before they do (`down-after-milliseconds`).
+/// A master that hasn't answered for this long may have been stalled while the
+/// Sentinels replaced it, so we ask them before believing it. They wait longer
+/// than this before they act (`down-after-milliseconds`).
 const STANDSTILL: Duration = Duration::from_secs(1);
-/// Sentinels are asked so often in any case: they may see another master where
-/// the network has come apart.
+/// Sentinels are asked at least this often: in a network partition they may see
+/// another master.
 const SENTINELS_ASKED: Duration = Duration::from_secs(5);
 
-/// What is known of the node at the other end of a connection, and since when.
+/// What we know of a connection's node, and since when.
 #[derive(Clone, Debug)]
 pub(crate) struct Trust {
-    /// What it is, if it is a replica.
+    /// Its role, if it is a replica.
     replica: Option<ServerRole>,
     role_asked: Instant,
-    /// When a request was sent that it answered as the master, whom Sentinels
-    /// knew.
+    /// When we sent the last request that it answered as a confirmed master.
     alive: Option<Instant>,
-    /// When Sentinels last said so.
+    /// When Sentinels last named it.
     named: Option<Instant>,
 }
 
@@ -59,9 +58,9 @@ pub(crate) struct Trust {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Doubt {
     No,
-    /// If they answer, they decide.
+    /// If Sentinels answer, they decide.
     Some,
-    /// And if nobody answers, it is not believed.
+    /// Without an answer from Sentinels, the node isn't believed.
     Great,
 }
 
@@ -75,16 +74,16 @@ impl Trust {
         }
     }
 
-    /// Whether the next batch begins with the question for the role.
+    /// Whether the next batch begins by asking for the role.
     pub(crate) fn is_due(&self) -> bool {
         self.replica.is_some() || self.role_asked.elapsed() >= ROLE_HOLDS_FOR
     }
 
-    /// Takes in the answer, or does not believe the server.
+    /// Records the answer; an error if we don't believe the server.
     pub(crate) fn heard(&mut self, info: &Value, options: &Options) -> Result<(), Reason> {
         self.role_asked = Instant::now();
         let Some(role) = role_of(info) else {
-            // The user may not ask.
+            // The user isn't allowed to ask.
             return Ok(());
         };
         let distrust = role.distrust(options);
@@ -95,14 +94,14 @@ impl Trust {
         }
     }
 
-    /// Why nothing is written there, if it is a replica.
+    /// Why we don't write to it, if it is a replica.
     pub(crate) fn refusal(&self, options: &Options) -> Option<Reason> {
         let role = self.replica.as_ref()?;
         role.refusal(options).map(Reason::of)
     }
 
-    /// Whether what was sent then, and has been answered now, may be the answer
-    /// of a master that is none any more.
+    /// Whether the answers to the latest requests may come from a former
+    /// master.
     pub(crate) fn doubt(&self) -> Doubt {
         let within = |time: Option<Instant>, most| time.is_some_and(|at| at.elapsed() < most);
         if !within(self.alive, STANDSTILL) {
@@ -114,7 +113,7 @@ impl Trust {
         }
     }
 
-    /// Whether a node is believed that is in doubt, by what the Sentinels say.
+    /// Whether the Sentinels' answer settles the doubt about a node.
     pub(crate) fn is_confirmed(
         &mut self,
         node: &Address,
@@ -130,19 +129,19 @@ impl Trust {
         true
     }
 
-    /// It is believed: it has answered what was sent then.
+    /// Records that it answered a request sent at this time, and is believed.
     pub(crate) fn believed(&mut self, sent: Instant) {
         self.alive = self.alive.max(Some(sent));
     }
 
-    /// Sentinels have said, at this time or later, that it is the master.
+    /// Records that Sentinels named it the master at this time or later.
     fn named(&mut self, when: Instant) {
         self.named = Some(when);
         self.believed(when);
     }
 }
 
-/// What `INFO replication` says, if the user may ask.
+/// Reads `INFO replication`, if the user is allowed to ask.
 pub(crate) fn role_of(info: &Value) -> Option<ServerRole> {
     match info {
         Value::BulkString(bytes) => ServerRole::of_info(&String::from_utf8_lossy(bytes)),
@@ -151,14 +150,14 @@ pub(crate) fn role_of(info: &Value) -> Option<ServerRole> {
     }
 }
 
-/// Whether a server that says so of itself is no master. One that does not let
-/// the user ask is taken for one.
+/// Whether a server calls itself something else than a master. If the user
+/// isn't allowed to ask, it counts as a master.
 pub(crate) fn is_replica(role: &Value) -> bool {
     matches!(role, Value::Array(role) if !is_text(role.first(), "master"))
 }
 
-/// What a new connection begins with: its name, for `CLIENT LIST`, and the
-/// question what the node is, where that matters.
+/// The first commands on a new connection: its name, for `CLIENT LIST`, and
+/// where it matters the question for the role.
 pub(crate) fn greeting(at: &Location, options: &Options) -> Vec<Cmd> {
     let plain = |c: char| if c.is_ascii_graphic() { c } else { '_' };
     let name: String = at.name().chars().map(plain).collect();
@@ -171,15 +170,15 @@ pub(crate) fn greeting(at: &Location, options: &Options) -> Vec<Cmd> {
     greeting
 }
 
-/// Whether a node that answers so is one to talk to, and what is known of it. A
-/// name is no condition, nor is the role if the user may not ask for it.
+/// Whether the answers to the greeting let us use a node, and what they say of
+/// it. The name may fail, and so may the role if the user isn't allowed to ask.
 pub(crate) fn welcomed(
     at: &Location,
     options: &Options,
     answers: Vec<Value>,
 ) -> Result<Trust, Failure> {
     match answers.into_iter().nth(1) {
-        // A server that does not know the command does not say, either.
+        // A server that doesn't know the command can't say, either.
         Some(Value::ServerError(error)) if !matches!(error.code(), "NOPERM" | "ERR") => {
             Err(Failure::of_answer(error.into()))
         }
@@ -206,12 +205,12 @@ fn is_text(value: Option<&Value>, text: &str) -> bool {
     }
 }
 
-/// The question for a Sentinel.
+/// Asks a Sentinel for the master.
 pub(crate) fn who_is_master(at: &Location) -> Cmd {
     command!("SENTINEL", "GET-MASTER-ADDR-BY-NAME", at.service())
 }
 
-/// Its answer.
+/// Reads a Sentinel's answer.
 pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result<Address, Failure> {
     let address = redis::from_redis_value::<Option<(String, u16)>>(answer);
     match address {
@@ -224,24 +223,24 @@ pub(crate) fn master(at: &Location, sentinel: &Address, answer: Value) -> Result
     }
 }
 
-/// The question for a Sentinel how the master is.
+/// Asks a Sentinel for the master's state.
 pub(crate) fn how_is_master(at: &Location) -> Cmd {
     command!("SENTINEL", "MASTER", at.service())
 }
 
-/// What a Sentinel knows of the master.
+/// A Sentinel's view of the master.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) master: Address,
-    /// It knew this then, or later.
+    /// The Sentinel's view is at least as recent as this.
     pub(crate) when: Instant,
-    /// It answers the Sentinel, and is not about to be replaced.
+    /// Whether it answers the Sentinel and isn't about to be replaced.
     well: bool,
 }
 
 impl Named {
-    /// From the two answers. A Sentinel that does not let us ask how the master
-    /// is says at least who.
+    /// Combines the two answers. A Sentinel that doesn't let us ask for the
+    /// state at least names the master.
     pub(crate) fn new(master: Address, state: Option<Value>, when: Instant) -> Self {
         type Fields = std::collections::HashMap<String, String>;
         let state = state.and_then(|state| redis::from_redis_value::<Fields>(state).ok());
@@ -254,7 +253,7 @@ impl Named {
         }
     }
 
-    /// Whether this is the node, and nothing speaks against it.
+    /// Whether it names this node as a healthy master.
     pub(crate) fn confirms(&self, node: &Address) -> bool {
         self.well && self.master == *node
     }

@@ -1,9 +1,9 @@
-//! What is not wrong yet, and may become so.
+//! Warnings: not wrong yet, but may become so.
 
 use crate::info;
 use std::fmt;
 
-/// Something that the user of a filter should know. Nothing is wrong yet.
+/// Something the user of a filter should know, although nothing is wrong yet.
 ///
 /// ```no_run
 /// use tamis_redis::{Options, RedisFilter};
@@ -23,19 +23,20 @@ pub enum Warning {
         /// Its `maxmemory-policy`.
         policy: String,
     },
-    /// The filter holds more keys than it was made for: its rate is above the
-    /// promised one.
+    /// The filter holds more keys than it was made for, so its rate is above
+    /// the promised one.
     Overfull {
         /// The estimated number of keys.
         keys: u64,
-        /// The number of keys that it was made for.
+        /// The number of keys it was made for.
         capacity: u64,
     },
 }
 
 impl Warning {
-    /// From a server's `INFO memory`, for a filter that expires or not. A
-    /// server without a limit evicts nothing, whatever its policy.
+    /// Reads a server's `INFO memory`. `expires`: whether the filter has an
+    /// expiry. A server without a memory limit evicts nothing, whatever its
+    /// policy.
     pub(crate) fn of_memory(node: &str, info: &str, expires: bool) -> Option<Self> {
         let policy = info::field(info, "maxmemory_policy")?;
         let evicts = match policy.split_once('-') {

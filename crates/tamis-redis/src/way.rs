@@ -1,10 +1,11 @@
-//! How servers are reached: addresses, TLS, and who we are.
+//! How to connect to servers: addresses, TLS, and credentials.
 
 use crate::Location;
 use crate::address::Address;
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, RedisConnectionInfo};
 
-/// How to connect to a node: as to the first one that the user named.
+/// How to connect to a node: with the settings of the first one that the user
+/// named.
 pub(crate) fn way_to(at: &Location, node: &Address) -> ConnectionInfo {
     let settings = at.nodes()[0].redis_settings().clone();
     let settings = settings.set_lib_name("tamis", env!("CARGO_PKG_VERSION"));
@@ -43,7 +44,7 @@ fn way_as(at: &Location, node: &Address, settings: RedisConnectionInfo) -> Conne
     like.clone().set_addr(addr).set_redis_settings(settings)
 }
 
-/// Says who we are, and which database we want.
+/// The commands that authenticate us and select the database.
 pub(crate) fn introduction(way: &ConnectionInfo) -> Vec<Cmd> {
     let settings = way.redis_settings();
     let mut commands = Vec::new();
@@ -56,7 +57,7 @@ pub(crate) fn introduction(way: &ConnectionInfo) -> Vec<Cmd> {
         commands.push(hello);
     } else if let Some(password) = settings.password() {
         let mut auth = command!("AUTH");
-        // Servers before users were invented take a password alone.
+        // Servers older than ACLs take only a password.
         if settings.username().is_some() {
             auth.arg(user);
         }

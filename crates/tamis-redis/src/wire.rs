@@ -1,5 +1,5 @@
-//! Sending with patience: what was not answered is sent again where that is
-//! safe, for a bounded time, and what stays open is reported.
+//! Sends requests and retries: unanswered requests are sent again where that is
+//! safe, for a limited time, and those still open are reported.
 
 use crate::failure::{Failure, Outcome, Reason};
 use crate::link::Link;
@@ -11,11 +11,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The first pause before trying again; each is twice the last, up to a second.
+/// The first pause before a retry; each is twice the last, up to a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A link, and how patient to be.
+/// A link with a retry limit.
 #[derive(Clone)]
 pub(crate) struct Wire<L> {
     pub(crate) link: L,
@@ -23,11 +23,11 @@ pub(crate) struct Wire<L> {
     pub(crate) wait: Wait,
 }
 
-/// What became of a request in the end.
+/// The final outcome of a request.
 pub(crate) struct Settled {
     pub(crate) outcome: Outcome,
-    /// An earlier try was perhaps executed: what the answer calls old may be
-    /// that try's.
+    /// An earlier try may have been executed, so a key that the answer calls
+    /// old may have been added by it.
     pub(crate) ambiguous: bool,
 }
 
@@ -40,15 +40,15 @@ impl Settled {
     }
 }
 
-/// Work for many keys, done in windows. It owns the answers.
+/// Work for many keys, done in windows. It collects the answers.
 pub(crate) trait Job: Send {
-    /// What reading the answers to a window's requests needs.
+    /// State needed to read the answers to a window's requests.
     type Window: Send;
 
     /// The requests for a range of keys.
     fn begin(&mut self, keys: Range<usize>) -> (Vec<Request>, Self::Window);
 
-    /// Takes in what became of them; whether to go on.
+    /// Takes the outcomes of the requests; returns whether to go on.
     fn finish(&mut self, window: Self::Window, settled: Vec<Settled>) -> bool;
 }
 
@@ -76,7 +76,7 @@ impl<L: Link> Wire<L> {
         })
     }
 
-    /// From now on, nothing is sent again.
+    /// Disables retries from now on.
     pub(crate) const fn lose_patience(&mut self) {
         self.retry_for = Duration::ZERO;
     }
@@ -85,8 +85,8 @@ impl<L: Link> Wire<L> {
         self.link.counters()
     }
 
-    /// Sends again what is open, until nothing is or time is up, which runs
-    /// since it was first sent.
+    /// Retries open requests until none is left or time is up, counted from the
+    /// first sending.
     async fn settle(
         &mut self,
         requests: &mut [Request],
@@ -128,15 +128,15 @@ impl<L: Link> Wire<L> {
             if open.is_empty() || refused || start.elapsed() >= self.retry_for {
                 return settled;
             }
-            // A redirection is followed at once, but not for ever: nodes that
-            // do not agree yet send requests to and fro.
+            // A redirection is followed at once, but not forever: nodes that
+            // don't agree yet send requests back and forth.
             redirects += 1;
             if unrest || redirects > 3 {
                 let left = self.retry_for.saturating_sub(start.elapsed());
                 stats::pausing(pause, open.len());
                 self.link.pause(jittered(pause).min(left)).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                // If nobody answers, the next try shows.
+                // If no node answers, the next try will fail as well.
                 let _ = self.link.learn().await;
             }
             for failure in open
@@ -157,7 +157,7 @@ impl<L: Link> Wire<L> {
         }
     }
 
-    /// Sends requests, and needs every answer.
+    /// Sends requests; an error unless all are answered.
     pub(crate) async fn ask(
         &mut self,
         action: &'static str,
@@ -193,8 +193,9 @@ impl<L: Link> Wire<L> {
             .await
     }
 
-    /// Does a job for `total` keys in windows, of which the next is made and
-    /// sent while the servers are at the last; how many keys were sent.
+    /// Runs a job for `total` keys in windows. The next window is prepared and
+    /// sent while the servers work on the last. Returns how many keys were
+    /// sent.
     pub(crate) async fn run<J: Job>(&mut self, job: &mut J, total: usize, window: usize) -> usize {
         let mut flying = None;
         let mut sent = 0;
@@ -222,7 +223,7 @@ impl<L: Link> Wire<L> {
                 flying = next;
                 continue;
             }
-            // Nothing may be on the way when something is sent again.
+            // No request may be in flight during a retry.
             let next = match next {
                 Some((requests, window, ticket, start)) => {
                     Some((requests, window, self.link.receive(ticket).await, start))
@@ -253,11 +254,11 @@ pub(crate) fn of_failure(action: &'static str, failure: Failure) -> Error {
     }
 }
 
-/// From half to the whole of a pause: workers that lost a server together do
-/// not come back together.
+/// Between half and the whole of a pause, so that workers that lost a server
+/// together don't come back together.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0; 4];
-    // Without chance it is just the pause.
+    // Without random numbers, the whole pause.
     let _ = getrandom::fill(&mut random);
     let share = f64::from(u32::from_le_bytes(random)) / f64::from(u32::MAX);
     pause.mul_f64(1.0 - share / 2.0)
@@ -270,7 +271,7 @@ mod tests {
     use crate::link::now;
     use std::collections::VecDeque;
 
-    /// Answers as scripted, and remembers what it was sent.
+    /// Gives scripted answers, and records what it was sent.
     #[derive(Default)]
     struct Scripted {
         answers: VecDeque<Vec<Outcome>>,
@@ -321,7 +322,7 @@ mod tests {
         async fn pause(&self, _: Duration) {}
     }
 
-    /// Two requests, and what became of them.
+    /// Two requests, and their outcomes.
     struct Two(Again, Vec<Settled>);
 
     impl Job for Two {
@@ -345,7 +346,7 @@ mod tests {
         Reason::of("broken")
     }
 
-    /// Sends two requests in one window; their outcomes and the link.
+    /// Sends two requests in one window; returns their outcomes and the link.
     fn run(answers: Vec<Vec<Outcome>>, again: Again) -> (Vec<Settled>, Scripted) {
         let link = Scripted {
             answers: answers.into(),

@@ -1,4 +1,4 @@
-//! What is known about a filter, for people and for programs.
+//! Facts about a filter, as text and as JSON.
 
 use crate::{human, window};
 use serde_json::{Value, json};
@@ -6,36 +6,36 @@ use std::time::Duration;
 use tamis::internals::raw::{Header, Shape};
 use tamis::{AnyFilter, Hasher, KeyCount, Kind, body::Body};
 
-/// What is known about a filter, wherever it lives.
+/// Facts about a filter, wherever it lives.
 pub struct About {
     pub(crate) kind: Kind,
-    /// What a module keeps to itself.
+    /// `None` for a module's filter: modules don't reveal it.
     pub(crate) shape: Option<Shape>,
     pub(crate) hasher: Option<Hasher>,
-    /// Of the filter itself.
+    /// The size of the filter itself.
     pub(crate) bytes: u64,
-    /// Of the file that holds it, with its header.
+    /// The size of the file, including its header.
     pub(crate) file_bytes: Option<u64>,
     pub(crate) capacity: u64,
     /// The promised rate.
     pub rate: f64,
     pub(crate) keys: KeyCount,
-    /// What the bits say, where the count is too low.
+    /// The estimate from the bits, if the count is too low.
     pub(crate) undercounted: Option<u64>,
     /// The rate to expect now.
     pub rate_now: f64,
-    /// Whether a file has a checksum of all its bytes.
+    /// Whether the file has a checksum of all its bytes.
     pub(crate) sealed: Option<bool>,
-    /// The module of the server that keeps it.
+    /// The name of the server module that keeps it.
     pub(crate) module: Option<&'static str>,
     pub(crate) time_to_live: Option<Duration>,
-    /// More fields of the JSON, and more lines of the text.
+    /// Additional fields of the JSON, and additional lines of the text.
     pub(crate) fields: Vec<(&'static str, Value)>,
     pub(crate) lines: Vec<(String, String)>,
 }
 
 impl About {
-    /// Of a filter in memory.
+    /// Facts about a filter in memory.
     pub fn of<B: Body>(filter: &AnyFilter<B>) -> Self {
         let (fields, lines) = match filter {
             AnyFilter::Window(w) => (vec![("window", window::json(w))], window::lines(w)),
@@ -60,7 +60,7 @@ impl About {
         }
     }
 
-    /// Of a filter in a file.
+    /// Facts about a filter in a file.
     #[cfg(feature = "files")]
     pub fn in_file<B: Body>(path: &std::path::Path, filter: &AnyFilter<B>) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl About {
         }
     }
 
-    /// Of a filter in the bytes of a file.
+    /// Facts about a filter in the bytes of a file.
     pub fn in_bytes<B: Body>(file: &[u8], filter: &AnyFilter<B>) -> Self {
         Self {
             sealed: says_sealed(file),
@@ -89,7 +89,7 @@ impl About {
         })
     }
 
-    /// A window has a generation more than those it was made for, so only its rate tells.
+    /// A window has one more generation than it was made for, so only its rate counts.
     fn is_overfull(&self) -> bool {
         match self.kind {
             Kind::Window => window::is_over(self.rate_now, self.rate),
@@ -97,7 +97,7 @@ impl About {
         }
     }
 
-    /// The number of keys, as well as it is known.
+    /// The best available number of keys.
     fn best_count(&self) -> u64 {
         self.undercounted.unwrap_or(self.keys.get())
     }
@@ -122,12 +122,12 @@ pub fn is_sealed(path: &std::path::Path) -> Option<bool> {
     says_sealed(&start)
 }
 
-/// The same, by the bytes that a file begins with.
+/// The same, given the beginning of the file.
 fn says_sealed(start: &[u8]) -> Option<bool> {
     Some(Header::decode_without_key(start).ok()?.is_sealed())
 }
 
-/// The same for programs.
+/// The facts as JSON.
 pub fn to_json(about: &About) -> Value {
     let (counted, keys) = match about.keys {
         KeyCount::Counted(n) => (true, n),
@@ -232,7 +232,7 @@ fn describe_hash(hasher: &Hasher) -> String {
     }
 }
 
-/// What `tamis info` prints.
+/// The output of `tamis info`.
 pub fn describe(about: &About) -> String {
     let held = match (about.keys, about.undercounted) {
         (KeyCount::Counted(n), None) => human::count(n),
@@ -259,7 +259,7 @@ pub fn describe(about: &About) -> String {
         lines.push(("hash", describe_hash(hasher)));
         lines.push(("keys are", hasher.rule().to_string()));
     }
-    // A module keeps its promise, but reports no rate.
+    // A module keeps its promise, but doesn't report the current rate.
     let at_most = about.module.map_or("", |_| "at most ");
     lines.extend([
         ("capacity", human::counted(about.capacity, "key")),
@@ -284,7 +284,7 @@ pub(crate) fn line(name: &str, value: &str) -> String {
     format!("{name:<14} {value}\n")
 }
 
-/// The lines of a shape, how many of them a key has, and its bits or counters in each.
+/// The lines of a shape, the lines per key, and the bits or counters of a key in each.
 pub(crate) fn lines_of(shape: Shape) -> Option<(u64, u32, u32)> {
     Some(match shape {
         Shape::Blocked(s) => (s.lines(), s.lines_per_key(), s.hashes_per_line()),

@@ -1,4 +1,4 @@
-//! Which filter to use and what it costs, for `tamis plan` and for the page of `tamis serve`.
+//! Advice on which filter to use and what it costs, for `tamis plan` and the page of `tamis serve`.
 
 use crate::about::lines_of;
 use crate::human;
@@ -9,20 +9,19 @@ use tamis::{
     window::{Span, WindowOptions},
 };
 
-/// Two of three numbers, and what else is needed of the filter.
+/// Two of three numbers, and what else the filter must do.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// The numbers; the third follows.
+    /// The numbers; they determine the third.
     pub given: Given,
-    /// What else is needed.
+    /// What else the filter must do.
     pub need: Need,
 }
 
-/// The rate where none is asked for.
+/// The rate if none is given.
 pub const USUAL_RATE: f64 = 0.01;
 
-/// Two of the number of keys, the rate and the size in bytes, or all three: then
-/// the size is a limit.
+/// Two of the number of keys, the rate and the size in bytes; or all three, where the size is a limit.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Given {
@@ -33,8 +32,8 @@ pub enum Given {
 }
 
 impl Given {
-    /// The numbers that were given: two of them, all, or the keys alone with the usual rate of 1 %.
-    /// `None` if there are too few.
+    /// From the numbers given: two of them, all, or only the keys, with the usual rate of 1 %. `None` if there are too
+    /// few.
     pub fn new(keys: Option<u64>, rate: Option<f64>, size: Option<u64>) -> Option<Self> {
         match (keys, rate, size) {
             (Some(keys), Some(rate), None) => Some(Self::KeysAndRate { keys, rate }),
@@ -49,11 +48,11 @@ impl Given {
         }
     }
 
-    /// What a kind would be, or why it can't be.
+    /// The plan for a kind, or why it isn't possible.
     fn plan(self, kind: Kind, need: Need) -> Result<Plan, String> {
         let for_rate = |keys, rate| match (kind, need) {
             (Kind::Window, Need::Forget { generations }) => {
-                // Their size is the same for any span.
+                // The size is the same for any span.
                 let options = WindowOptions::new(Span::Keys(keys)).generations(generations);
                 Plan::window(&options, keys, rate)
             }
@@ -76,31 +75,30 @@ impl Given {
     }
 }
 
-/// What else is needed of the filter.
+/// What else the filter must do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Need {
     /// Nothing else.
     #[default]
     Nothing,
-    /// The list is finished: nothing will be added to it.
+    /// The list is complete: no keys will be added.
     Finished,
     /// Keys must be removable.
     Delete,
-    /// The number of keys is not known.
+    /// The number of keys isn't known in advance.
     Grow,
-    /// Keys are forgotten after a while: a window, in so many generations. Where a size is
-    /// given, there are [`USUAL_GENERATIONS`].
+    /// Keys expire: a window with this many generations. If a size is given, there are [`USUAL_GENERATIONS`].
     Forget {
-        /// In how many steps it forgets.
+        /// The number of generations.
         generations: u32,
     },
 }
 
-/// The generations of a window where nothing else is asked for.
+/// The generations of a window by default.
 pub const USUAL_GENERATIONS: u32 = 8;
 
 impl Need {
-    /// The kinds that serve, the one to pick first where sizes are equal.
+    /// The kinds that meet the need; the first is preferred if sizes are equal.
     const fn kinds(self) -> &'static [Kind] {
         match self {
             Self::Finished => &[Kind::Fuse, Kind::Ribbon, Kind::Blocked],
@@ -120,7 +118,7 @@ impl Need {
     }
 }
 
-/// The filters that would serve, and the one to take.
+/// The possible filters, and the recommended one.
 pub struct Advice {
     asked: Question,
     plans: Vec<Plan>,
@@ -130,7 +128,7 @@ pub struct Advice {
 }
 
 impl Question {
-    /// Every kind that serves, or why none does.
+    /// Plans every suitable kind; an error if none is possible.
     pub fn answer(self) -> Result<Advice, String> {
         let mut plans = Vec::new();
         let mut left_out = Vec::new();
@@ -140,7 +138,7 @@ impl Question {
                 Err(why) => left_out.push((kind, why)),
             }
         }
-        // A blocked filter is listed for comparison next to those that grow or forget; it does not.
+        // Next to growing filters and windows, a blocked filter is listed only for comparison.
         let is_first = |kind| plans.first().is_some_and(|plan| plan.kind() == kind);
         let serves = match self.need {
             Need::Grow => is_first(Kind::Growing),
@@ -166,29 +164,29 @@ impl Question {
 }
 
 impl Advice {
-    /// Every kind that serves.
+    /// The plans of all suitable kinds.
     pub fn plans(&self) -> &[Plan] {
         &self.plans
     }
 
-    /// Kinds that serve the need and can't have these numbers, and why.
+    /// Suitable kinds that are impossible with these numbers, and why.
     pub fn left_out(&self) -> &[(Kind, String)] {
         &self.left_out
     }
 
-    /// The same for programs.
+    /// The kinds left out, as JSON.
     pub fn left_out_json(&self) -> Vec<Value> {
         let one = |(kind, why): &(Kind, String)| json!({ "kind": kind.name(), "left_out": why });
         self.left_out.iter().map(one).collect()
     }
 
-    /// The one to take.
+    /// The recommended plan.
     pub fn pick(&self) -> &Plan {
         &self.plans[self.pick]
     }
 
-    /// Why that one, where something simpler does the job, and what happens
-    /// when it is overfilled: a line each.
+    /// Why this one is recommended, when something simpler suffices, and what happens if it is overfilled; one line
+    /// each.
     pub fn lines(&self) -> Vec<String> {
         let pick = self.pick();
         let mut lines = vec![format!("Pick {}: {}", pick.kind(), self.why)];
@@ -210,12 +208,12 @@ impl Advice {
         lines
     }
 
-    /// The numbers of every kind that serves, for programs.
+    /// The numbers of all plans, as JSON.
     pub fn json(&self) -> Vec<Value> {
         self.plans.iter().map(plan_json).collect()
     }
 
-    /// The command that makes such a filter.
+    /// The command that creates such a filter.
     pub fn command(&self, plan: &Plan) -> String {
         let kind = plan.kind();
         if kind.is_static() {
@@ -254,7 +252,7 @@ impl Advice {
     }
 }
 
-/// The kind to take, and why.
+/// The index of the recommended plan, and the reason.
 fn pick(plans: &[Plan], need: Need) -> (usize, String) {
     let of = |kind| plans.iter().find(|plan| plan.kind() == kind);
     let first = &plans[0];
@@ -279,7 +277,7 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
         }
         Need::Delete => match plans {
             [cuckoo, counting] => match better(counting, cuckoo) {
-                // Below some rate a cuckoo filter's widest slots are not enough.
+                // For very low rates, a cuckoo filter's widest slots are too small.
                 Some(why) => (1, why),
                 None => (
                     0,
@@ -312,7 +310,7 @@ fn pick(plans: &[Plan], need: Need) -> (usize, String) {
     }
 }
 
-/// What a window does, and what that costs.
+/// How a window forgets, and what that costs.
 fn forgets(window: &Plan, blocked: Option<&Plan>, generations: u32) -> String {
     let why = format!(
         "a key is remembered for the window, be it a minute or a year, and for up to \
@@ -327,7 +325,7 @@ fn forgets(window: &Plan, blocked: Option<&Plan>, generations: u32) -> String {
     why + &costs.unwrap_or_default()
 }
 
-/// What a key costs, next to the textbook's filter.
+/// The cost per key, compared with the textbook's filter.
 fn costs(first: &Plan, bloom: Option<&Plan>) -> String {
     let misses = match cache_misses(first).as_str() {
         "1" => "one cache miss".into(),
@@ -354,7 +352,7 @@ fn costs(first: &Plan, bloom: Option<&Plan>) -> String {
     format!("a key costs {misses}{}.{layout}", more.unwrap_or_default())
 }
 
-/// What the first costs more or less than the other, in memory for each key and in rate.
+/// The differences from another plan, in memory per key and in rate.
 fn compared(plan: &Plan, other: &Plan) -> String {
     let more = memory_over(plan, other) * 100.0;
     let memory = match more {
@@ -374,18 +372,17 @@ fn compared(plan: &Plan, other: &Plan) -> String {
     }
 }
 
-/// By which share the memory for a key of one is more than that of the other.
+/// How much more memory per key one plan takes, as a share of the other's.
 fn memory_over(plan: &Plan, other: &Plan) -> f64 {
     plan.bits_per_key() / other.bits_per_key() - 1.0
 }
 
-/// Whether a user would care: by more than one in a hundred.
+/// Whether users would notice the difference: more than 1 %.
 fn differs(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() > 0.01
 }
 
-/// Why one is better than the other, if it is: it takes less memory for a key, or the same and
-/// has a lower rate.
+/// Why one plan is better than the other, if it is: less memory per key, or the same memory and a lower rate.
 fn better(plan: &Plan, other: &Plan) -> Option<String> {
     match memory_over(plan, other) {
         more if more < -0.01 => Some("it is the smaller one.".into()),
@@ -398,7 +395,7 @@ fn better(plan: &Plan, other: &Plan) -> Option<String> {
     }
 }
 
-/// What a kind is for, in a few words.
+/// The purpose of a kind in a few words.
 pub const fn purpose(kind: Kind) -> &'static str {
     match kind {
         Kind::Blocked => "the default",
@@ -413,18 +410,18 @@ pub const fn purpose(kind: Kind) -> &'static str {
     }
 }
 
-/// How many lines of memory a key touches.
+/// The number of cache lines that a key touches.
 pub fn cache_misses(plan: &Plan) -> String {
     match plan.shape() {
         Shape::Blocked(shape) => shape.lines_per_key().to_string(),
-        // A line is four of the memory's, with the counters of two words in each.
+        // A line has four cache lines, each with the counters of two words.
         Shape::Counting(shape) => {
             let of_a_line = (shape.hashes_per_line() / 2 + 1).min(4);
             format!("up to {}", shape.lines_per_key() * of_a_line)
         }
         Shape::Growing(shape) => human::counted(shape.layers().into(), "layer"),
         Shape::Fuse(_) | Shape::Cuckoo(_) | Shape::Window(_) => "2".into(),
-        // Two groups of words, one after the other.
+        // Two groups of words, accessed one after the other.
         Shape::Ribbon(shape) => match shape.width() {
             ..=4 => "1 to 2".into(),
             width => format!("{} in a row", (width * 16).div_ceil(64) + 1),
@@ -433,7 +430,7 @@ pub fn cache_misses(plan: &Plan) -> String {
     }
 }
 
-/// The filter's bits, `m` of the formulas.
+/// The number of bits, `m` in formulas.
 pub fn bits(plan: &Plan) -> u64 {
     match plan.shape() {
         Shape::Bloom(shape) => shape.bits(),
@@ -441,7 +438,7 @@ pub fn bits(plan: &Plan) -> u64 {
     }
 }
 
-/// The bits of a key's fingerprint, of the kinds that keep one instead of setting bits.
+/// The length of a key's fingerprint in bits, for kinds with fingerprints.
 fn fingerprint(plan: &Plan) -> Option<u32> {
     match plan.shape() {
         Shape::Fuse(shape) => Some(shape.width()),
@@ -451,7 +448,7 @@ fn fingerprint(plan: &Plan) -> Option<u32> {
     }
 }
 
-/// How many bits a key sets, `k` of the formulas, or how long its fingerprint is.
+/// The number of bits that a key sets, `k` in formulas, or the length of its fingerprint.
 pub fn hashes(plan: &Plan) -> String {
     match fingerprint(plan) {
         Some(bits) => format!("{bits}-bit"),
@@ -459,7 +456,7 @@ pub fn hashes(plan: &Plan) -> String {
     }
 }
 
-/// Where something simpler does the job, and does it exactly.
+/// Cases where something simpler does the job exactly.
 fn when_not(plan: &Plan) -> Vec<String> {
     let mut out = Vec::new();
     if plan.keys() <= 100_000 {
@@ -475,7 +472,7 @@ fn when_not(plan: &Plan) -> Vec<String> {
                 .into(),
         );
     }
-    // A bitmap does not forget.
+    // A bitmap doesn't forget.
     if plan.kind() != Kind::Window {
         out.push(format!(
             "Integers below {}? A plain bitmap is no larger, and exact.",
@@ -505,8 +502,7 @@ fn plan_json(plan: &Plan) -> Value {
 mod tests {
     use super::*;
 
-    /// Where the kind that a need is about can't serve, nothing is said of another that is true of
-    /// that one only.
+    /// If the kind for a need isn't possible, the advice doesn't claim its properties for another kind.
     #[test]
     fn advice_is_true_of_the_kind_that_it_names() {
         let ask = |rate, need| {
@@ -531,7 +527,7 @@ mod tests {
         assert!(refusal.contains("growing"), "{refusal}");
     }
 
-    /// A window is planned in as many generations as were asked for, and the command says so.
+    /// A window is planned with the requested number of generations, and the command includes it.
     #[test]
     fn a_window_has_its_generations() {
         let ask = |generations, given| {
@@ -558,7 +554,7 @@ mod tests {
             assert!(!text.contains("bitmap"), "{text}");
             window.bytes()
         });
-        // Fewer generations hold more of what is over.
+        // With fewer generations, more expired keys stay in the window.
         assert_ne!(sizes[0], sizes[1]);
         assert_ne!(sizes[1], sizes[2]);
         for wrong in [0, 63, u32::MAX] {
@@ -569,7 +565,7 @@ mod tests {
         }
     }
 
-    /// Within one size every kind takes the same memory: what differs is the rate, and it is said.
+    /// For a given size all kinds use the same memory; they differ in rate, and the advice says so.
     #[test]
     fn a_higher_rate_is_never_hidden() {
         for size in [1_000_000, 1_234_567, 16 << 20] {
@@ -598,7 +594,7 @@ mod tests {
                 assert!(text.contains(&human::rate(ribbon.rate())), "{text}");
             }
         }
-        // Of equal rates nothing is said.
+        // Equal rates aren't mentioned.
         let question = Question {
             given: Given::KeysAndRate {
                 keys: 10_000_000,

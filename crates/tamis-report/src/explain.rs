@@ -1,4 +1,4 @@
-//! Why a filter answers as it does, for people and for programs.
+//! Explains a filter's answers, as text and as JSON.
 
 use crate::about::line;
 use crate::human;
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use tamis::internals::raw::{Cell, Explanation, Joined, Look, Slot, sum};
 use tamis::{AnyFilter, Hash, Kind, Moment, body::Body};
 
-/// What the cells of a filter are called, and what they lie in.
+/// What the cells and lines of a filter are called.
 #[derive(Clone, Copy)]
 pub(crate) struct Names {
     pub(crate) cell: &'static str,
     pub(crate) line: &'static str,
-    /// And what has several of these.
+    /// What a group of lines is called.
     pub(crate) part: &'static str,
 }
 
@@ -36,21 +36,21 @@ impl Names {
 /// A key, what a filter finds for it, and what that means.
 pub struct Explained {
     pub(crate) key: String,
-    /// What the filter's rule made of it, if that is something else.
+    /// The key after the filter's rule, if that changed it.
     pub(crate) asked_as: Option<String>,
-    /// The kind of filter, or the format of another system's.
+    /// The kind of filter, or the format of a foreign one.
     pub(crate) kind: (&'static str, &'static str),
     pub(crate) hash_name: &'static str,
-    /// In hexadecimal.
+    /// The hash in hexadecimal.
     pub(crate) hash: Option<String>,
     pub(crate) why: Explanation,
     pub(crate) names: Names,
-    /// How often a key that was never added gets a "maybe" now.
+    /// The current false-positive rate.
     pub(crate) rate_now: f64,
 }
 
 impl Explained {
-    /// Of a key that has this hash in a filter, which answers at this rate now.
+    /// Explains a key with this hash; `rate_now` is the filter's current rate.
     pub fn of<B: Body>(filter: &AnyFilter<B>, key: &[u8], hash: Hash, rate_now: f64) -> Self {
         let rule = filter.hasher().rule();
         let made = rule.apply(key);
@@ -66,13 +66,14 @@ impl Explained {
         }
     }
 
-    /// The same as of a moment, which only a window heeds.
+    /// The same at a moment, which only windows use.
     pub fn at<B: Body>(mut self, filter: &AnyFilter<B>, hash: Hash, at: Moment) -> Self {
         self.why = filter.explain_at(hash, at);
         self
     }
 
-    /// Of a key in another system's filter, given as the bytes that this hashes.
+    /// Explains a key of a foreign filter, given as the bytes that the filter
+    /// hashes.
     #[cfg(feature = "formats")]
     pub fn foreign(
         filter: &tamis_formats::Foreign<'_>,
@@ -106,7 +107,7 @@ impl Explained {
         self.why.is_maybe()
     }
 
-    /// What `tamis explain` prints.
+    /// The output of `tamis explain`.
     pub fn describe(&self) -> String {
         let mut out = line("key", &human::printable(&self.key));
         if let Some(made) = &self.asked_as {
@@ -134,7 +135,7 @@ impl Explained {
         out + &line("answer", &verdict)
     }
 
-    /// The same for programs.
+    /// The same as JSON.
     pub fn to_json(&self) -> Value {
         let mut all = json!({
             "key": self.key,
@@ -154,7 +155,7 @@ impl Explained {
         all
     }
 
-    /// What its looks are called, if it has several, or may have.
+    /// What its parts are called, if it has or may have several.
     fn part(&self) -> Option<&'static str> {
         match self.why.joined {
             Joined::Layers if self.why.looks.len() == 1 => None,
@@ -162,7 +163,7 @@ impl Explained {
         }
     }
 
-    /// Why the answer is what it is.
+    /// The reason for the answer.
     fn reason(&self) -> String {
         let looks = &self.why.looks;
         let decides = |maybe: bool| {
@@ -186,7 +187,7 @@ impl Explained {
         }
     }
 
-    /// The same of one look.
+    /// The reason for one look.
     fn reason_of(&self, look: &Look) -> String {
         let name = self.names.cell;
         match look {
@@ -245,7 +246,7 @@ impl Explained {
                 out += &line("fingerprint", &format!("{fingerprint:#x}"));
                 for (number, slots) in (1..).zip(places) {
                     let text = match (slots.first(), slots.last()) {
-                        // A window's are too many to read.
+                        // A window has too many slots to list.
                         (Some(first), Some(last)) if slots.len() > 4 => {
                             let taken = slots.iter().filter(|slot| slot.holds.is_some()).count();
                             let own = slots.iter().find(|slot| slot.is_it);
@@ -270,7 +271,7 @@ impl Explained {
             Look::Sum { fingerprint, cells } => {
                 out += &line("fingerprint", &format!("{fingerprint:#x}"));
                 out += &match (cells.first(), cells.last()) {
-                    // A ribbon's are too many to read.
+                    // A ribbon filter has too many cells to list.
                     (Some(first), Some(last)) if cells.len() > 8 => line(
                         &format!("{}s", self.names.cell),
                         &format!("{} of those from {} to {}", cells.len(), first.at, last.at),
@@ -284,7 +285,7 @@ impl Explained {
         out
     }
 
-    /// A line for every line that they lie in.
+    /// One text line for each line of the filter.
     fn describe_cells(&self, cells: &[Cell], value: impl Fn(u64) -> String) -> String {
         let mut out = String::new();
         for cells in cells.chunk_by(|a, b| a.line == b.line) {
@@ -358,11 +359,11 @@ fn describe_slot(slot: &Slot) -> String {
     }
 }
 
-/// All cells in rows, with marks under those of the key.
+/// All cells in rows, with marks below those of the key.
 fn drawn(cells: &[Cell], all: &[u64]) -> String {
     const ROW: usize = 64;
     let mut out = String::new();
-    // There is one line, or none: the cell's number is that among all.
+    // There is at most one line, so the cell's number counts all cells.
     let number = |cell: &Cell| (cell.line.unwrap_or(0) * LINE_CELLS + cell.at) as usize;
     for (row, values) in all.chunks(ROW).enumerate() {
         let digits: String = values.iter().map(|value| format!("{value:x}")).collect();
@@ -380,5 +381,5 @@ fn drawn(cells: &[Cell], all: &[u64]) -> String {
     out
 }
 
-/// Bits or counters of a line, of which [`Look::Cells`] shows one at most.
+/// Bits or counters of a line; [`Look::Cells`] shows at most one line.
 const LINE_CELLS: u64 = 512;

@@ -1,11 +1,11 @@
-//! What is known of a filter of another system.
+//! Facts about filters of other systems.
 
 use crate::{about, human};
 use serde_json::json;
 use tamis_formats::pybloomfilter::Hash;
 use tamis_formats::{Foreign, Format, Keys};
 
-/// How a filter stands: what the file says and what follows from its bits.
+/// The state of a filter: facts in its file, and those derived from its bits.
 pub struct Standing<'f> {
     filter: &'f Foreign<'f>,
     fill: f64,
@@ -14,7 +14,7 @@ pub struct Standing<'f> {
 }
 
 impl<'f> Standing<'f> {
-    /// Reads all of a filter.
+    /// Reads the whole filter.
     pub fn of(filter: &'f Foreign<'f>) -> Self {
         Self {
             filter,
@@ -24,7 +24,7 @@ impl<'f> Standing<'f> {
         }
     }
 
-    /// What the file leaves open.
+    /// Facts that the file doesn't contain.
     fn not_said(&self) -> Vec<&'static str> {
         let facts = self.filter.facts();
         [
@@ -39,7 +39,7 @@ impl<'f> Standing<'f> {
         .collect()
     }
 
-    /// The same for programs.
+    /// The state as JSON.
     pub fn to_json(&self, name: Option<&str>) -> serde_json::Value {
         let facts = self.filter.facts();
         let names: Vec<&str> = self.filter.keys().iter().map(|keys| keys.name()).collect();
@@ -62,7 +62,7 @@ impl<'f> Standing<'f> {
         })
     }
 
-    /// What `tamis info` prints of a filter in a file of this size.
+    /// The output of `tamis info` for a filter in a file of this size.
     pub fn describe(&self, name: Option<&str>, size: u64) -> String {
         let filter = self.filter;
         let facts = filter.facts();
@@ -150,7 +150,7 @@ fn key_names(filter: &Foreign<'_>) -> String {
     }
 }
 
-/// A warning for a filter with more keys than its capacity and a higher rate than its own.
+/// A warning for a filter with more keys than its capacity and a rate above the promised one.
 pub fn overfull(filter: &Foreign<'_>) -> Option<String> {
     let facts = filter.facts();
     let keys = facts

@@ -1,10 +1,11 @@
-//! Numbers as people write and read them, and texts that are safe to show.
+//! Formats and parses numbers as people write them, and makes texts safe to
+//! show.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A text with everything escaped that a terminal does not show but obeys: control characters other
-/// than line feed and tab, and those that change the direction of writing.
+/// Escapes characters that a terminal would interpret: control characters other than line feed and
+/// tab, and those that change the direction of writing.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| {
         c.is_control() && !matches!(c, '\n' | '\t')
@@ -18,14 +19,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
         match c {
             c if !obeyed(c) => shown.push(c),
             '\r' => shown.push_str("\\r"),
-            // As JSON has it, so that a text of JSON stays one.
+            // As in JSON, so that JSON text stays valid.
             c => shown.push_str(&format!("\\u{:04x}", c as u32)),
         }
     }
     Cow::Owned(shown)
 }
 
-/// Reads a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
+/// Parses a count: `1000`, `1_000`, `1e6`, `10M`, `1.5G`. Powers of ten.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let (number, suffix) = split(text);
     let factor = match suffix.to_ascii_lowercase().as_str() {
@@ -43,7 +44,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     scale(number, factor, text)
 }
 
-/// Reads a size: `65536`, `500MB`, `2GiB`. `M` and `MB` are powers of ten,
+/// Parses a size: `65536`, `500MB`, `2GiB`. `M` and `MB` are powers of ten,
 /// `MiB` of two.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let (number, suffix) = split(text);
@@ -67,7 +68,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     scale(number, factor, text)
 }
 
-/// Reads a rate: `0.01`, `1e-6`, `1%`, `1/1000`.
+/// Parses a rate: `0.01`, `1e-6`, `1%`, `1/1000`.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let number = |part: &str| {
         part.trim()
@@ -87,7 +88,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     Err(format!("a rate lies between 0 and 1, got {text}"))
 }
 
-/// Reads a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`, `2w`, `1d12h`.
+/// Parses a time: `500ms`, `5s`, `5`, `10m`, `12h`, `7d`, `2w`, `1d12h`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds(text)?) {
         Ok(time) if time >= Duration::from_millis(1) => Ok(time),
@@ -97,7 +98,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Whether a word is written as a time with a unit, be it too short or too long.
+/// Whether a text is a time with a unit, even if it is too short or too long.
 pub fn is_duration(text: &str) -> bool {
     text.ends_with(|last: char| last.is_ascii_alphabetic()) && seconds(text).is_ok()
 }
@@ -110,7 +111,7 @@ fn seconds(text: &str) -> Result<f64, String> {
         let (unit, next) = units.split_at(end.unwrap_or(units.len()));
         let factor = match unit {
             "ms" => 1e-3,
-            // Seconds, if nothing else is said.
+            // Seconds by default.
             "" if rest == text => 1.0,
             "s" => 1.0,
             "m" | "min" => 60.0,
@@ -124,7 +125,8 @@ fn seconds(text: &str) -> Result<f64, String> {
             }
         };
         let number = number.parse::<f64>().ok();
-        // Only the first may be negative, which is too short a time.
+        // Only the first number may be negative, and the time is then too
+        // short.
         let number = number.filter(|number| *number >= 0.0 || rest == text);
         sum += number.ok_or_else(|| expected_number(text))? * factor;
         rest = next.trim_start();
@@ -134,7 +136,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `1d`, `1d12h`, `90m`, `500ms`: a time as [`parse_duration`] reads it.
+/// Formats a time for [`parse_duration`]: `1d`, `1d12h`, `90m`, `500ms`.
 pub fn span(time: Duration) -> String {
     let millis = time.as_nanos().div_ceil(1_000_000);
     let units = [
@@ -171,7 +173,7 @@ pub fn duration(time: Duration) -> String {
 }
 
 fn split(text: &str) -> (&str, &str) {
-    // An exponent's `e` is followed by digits, a unit's first letter is not.
+    // Digits follow the `e` of an exponent, but not the first letter of a unit.
     let bytes = text.as_bytes();
     let is_exponent = |i: usize| {
         matches!(bytes[i], b'e' | b'E')
@@ -198,8 +200,8 @@ fn scale(number: &str, factor: f64, text: &str) -> Result<u64, String> {
     }
 }
 
-/// `1_000`, `10,000,000`: digits without what is between groups of three. A comma anywhere else may
-/// be meant as a decimal point.
+/// The digits of `1_000` or `10,000,000` without separators between groups of three. A comma
+/// anywhere else may be meant as a decimal point.
 fn without_separators(number: &str) -> Option<String> {
     let (whole, _) = number.split_once(['.', 'e', 'E']).unwrap_or((number, ""));
     let mut groups = whole.split(',');
@@ -229,7 +231,7 @@ pub fn count(n: u64) -> String {
     out
 }
 
-/// `1 record`, `1,234 records`: the number, and the noun that fits it.
+/// `1 record`, `1,234 records`: a number with its noun.
 pub fn counted(n: u64, noun: &str) -> String {
     let ending = match n {
         1 => "",

@@ -1,4 +1,4 @@
-//! What the command and the service report about filters, to people and to programs.
+//! Reports of the command and the service about filters, as text and as JSON.
 
 pub mod about;
 pub mod advice;
@@ -14,7 +14,7 @@ pub mod redis;
 pub mod server;
 pub mod window;
 
-/// The examples of README.md compile.
+/// Compiles the examples of README.md.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

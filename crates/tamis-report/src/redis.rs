@@ -1,4 +1,4 @@
-//! What is known of a filter in Redis, and of its servers.
+//! Facts about filters in Redis, and about their servers.
 
 use crate::about::About;
 use crate::{human, window};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tamis::internals::raw::Shape;
 use tamis_redis::{Error, Layout, Node, RedisFilter, Share};
 
-/// Asks the servers of a filter.
+/// Queries the servers of a filter.
 pub fn about(filter: &mut RedisFilter) -> Result<About, Error> {
     let (keys, rate_now) = (filter.keys()?, filter.rate_now()?);
     let module = filter.module_layout().map(module_name);
@@ -98,7 +98,7 @@ fn describe_node(node: &Node, share: &Share, has_module: bool) -> String {
     )
 }
 
-/// The role of a server and its lag; nothing for a master alone.
+/// The role of a server and its lag; empty for a master without replicas.
 fn describe_role(node: &Node) -> String {
     let lag = node
         .lag
@@ -114,13 +114,13 @@ fn describe_role(node: &Node) -> String {
     }
 }
 
-/// What each server has of a filter, for programs.
+/// A filter's share of each server, as JSON.
 pub fn shares_json(shares: &[Share]) -> Value {
     let share = |share: &Share| json!({ "node": share.node, "chunks": share.keys, "memory_bytes": share.bytes });
     shares.iter().map(share).collect()
 }
 
-/// The servers of a filter, for programs.
+/// The servers of a filter, as JSON.
 pub fn nodes_json(nodes: &[Node]) -> Value {
     let node = |node: &Node| {
         json!({

@@ -1,5 +1,5 @@
-//! What a filter would take in Redis or Valkey, each way that there is to have
-//! one there, for `tamis plan --redis` and for the page's calculator.
+//! The memory of a filter in Redis or Valkey, for each way to keep it there:
+//! for `tamis plan --redis` and the page's calculator.
 
 use crate::human;
 use serde_json::{Value, json};
@@ -11,24 +11,25 @@ use tamis_formats::redisbloom::Chain;
 /// Redisson's own limit.
 pub const MOST_REDISSON_BITS: u64 = 2 * i32::MAX as u64;
 
-/// The rate above which a module takes this one.
+/// For higher rates, a module uses this one.
 const HIGHEST_MODULE_RATE: f64 = 0.25;
 
-/// A way to have a filter in Redis.
+/// A way to keep a filter in Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Plain strings; no module is needed.
+    /// In plain strings, without a module.
     Strings(Kind),
-    /// Inside Tamis's module.
+    /// In Tamis's module.
     Module(Kind),
-    /// A module that has RedisBloom's layout: RedisBloom, or Tamis's with `COMPATIBLE yes`.
+    /// In a module with RedisBloom's layout: RedisBloom, or Tamis's with
+    /// `COMPATIBLE yes`.
     RedisBloom,
-    /// What Redisson makes, with `SETBIT`.
+    /// As by Redisson, with `SETBIT`.
     Redisson,
 }
 
 impl Way {
-    /// All of them.
+    /// All ways.
     pub const ALL: [Self; 7] = [
         Self::Strings(Kind::Blocked),
         Self::Strings(Kind::Counting),
@@ -39,7 +40,7 @@ impl Way {
         Self::Redisson,
     ];
 
-    /// For people and programs.
+    /// The name, in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Strings(_) => "strings",
@@ -57,8 +58,8 @@ impl Way {
         }
     }
 
-    /// Who makes it: words behind `tamis create redis://… --capacity N -p P`, or a
-    /// server's command.
+    /// How to create it: words after `tamis create redis://… --capacity N -p
+    /// P`, or a server's command.
     fn command(self, keys: u64, rate: f64) -> String {
         let words = match self {
             Self::RedisBloom => return format!("BF.RESERVE seen {rate} {keys}"),
@@ -71,10 +72,10 @@ impl Way {
         format!("tamis create redis://127.0.0.1/0/seen --capacity {keys} -p {rate}{words}")
     }
 
-    /// What it would take, or why it can't be had.
+    /// The memory that it needs, or why it isn't possible.
     fn plan(self, keys: u64, rate: f64) -> Result<InServer, String> {
         if keys == 0 {
-            // The other systems make that one key.
+            // The other systems round up to one key.
             return Err("number of keys: expected at least 1, got 0".into());
         }
         let of_plan = |plan: Result<Plan, Error>, memory: fn(&Plan) -> u64| {
@@ -119,31 +120,32 @@ impl Way {
     }
 }
 
-/// A filter in a server, with all its keys.
+/// A full filter in a server.
 #[derive(Clone, Copy, Debug)]
 pub struct InServer {
-    /// How it is kept.
+    /// How the filter is kept.
     pub way: Way,
     keys: u64,
     rate: f64,
-    /// Of the filter itself.
+    /// The size of the filter itself.
     pub bytes: u64,
-    /// What `MEMORY USAGE` says of all that belongs to it, at least and at most.
+    /// The least and the most that `MEMORY USAGE` reports for all its keys in
+    /// Redis.
     pub memory: (u64, u64),
-    /// How many bits or counters a key has.
+    /// The bits or counters per key.
     pub hashes: Option<u32>,
 }
 
-/// Every way that can be had, and for the others why not.
+/// All possible ways, and why others aren't possible.
 pub struct Ways {
-    /// Those that can be had.
+    /// The possible ways.
     pub rows: Vec<InServer>,
-    /// Those that can't.
+    /// The impossible ways, with the reason.
     pub left_out: Vec<(Way, String)>,
 }
 
 impl Ways {
-    /// Plans each way for so many keys at this rate.
+    /// Plans each way for this many keys at this rate.
     pub fn new(keys: u64, rate: f64) -> Self {
         let (mut rows, mut left_out) = (Vec::new(), Vec::new());
         for way in Way::ALL {
@@ -155,12 +157,12 @@ impl Ways {
         Self { rows, left_out }
     }
 
-    /// Rows for programs.
+    /// The possible ways as JSON.
     pub fn json(&self) -> Vec<Value> {
         self.rows.iter().map(InServer::json).collect()
     }
 
-    /// Those that can't be had, for programs.
+    /// The impossible ways as JSON.
     pub fn left_out_json(&self) -> Vec<Value> {
         let one = |(way, why): &(Way, String)| json!({ "way": way.name(), "kind": way.kind().name(), "left_out": why });
         self.left_out.iter().map(one).collect()
@@ -168,7 +170,7 @@ impl Ways {
 }
 
 impl InServer {
-    /// The memory of the server for a key, at most.
+    /// The most server memory per key, in bits.
     pub fn bits_per_key(&self) -> f64 {
         self.memory.1 as f64 * 8.0 / self.keys.max(1) as f64
     }
@@ -187,7 +189,7 @@ impl InServer {
         }
     }
 
-    /// What a new key costs, where it was measured: in strings.
+    /// The cost of a new key, where it was measured: in strings.
     pub fn cost(&self) -> Option<ServerCost> {
         match (self.way, self.hashes) {
             (Way::Strings(kind), Some(hashes)) => Some(ServerCost::of(kind, hashes)),
@@ -217,19 +219,20 @@ impl InServer {
     }
 }
 
-/// What a new key costs a Redis server.
+/// The cost of a new key for a Redis server.
 pub struct ServerCost {
-    /// In times of `SADD`, one command a key, of the same keys.
+    /// As a multiple of the time of `SADD` for the same keys, with one command
+    /// per key.
     pub time: f64,
-    /// The same on a server that writes an append-only file.
+    /// The same on a server with an append-only file.
     pub time_with_log: f64,
-    /// Written to that file, and to each replica.
+    /// Bytes written to that file, and sent to each replica.
     pub logged_bytes: f64,
 }
 
 impl ServerCost {
-    /// Every bit or counter is four arguments of a command that twelve keys
-    /// share; the times were measured on Redis 7.0.
+    /// Each bit or counter takes four arguments of a command that twelve keys
+    /// share; times were measured on Redis 7.0.
     fn of(kind: Kind, hashes: u32) -> Self {
         let cells = f64::from(hashes);
         let argument_bytes = match kind {
@@ -256,7 +259,7 @@ mod tests {
             let (least, most) = row.memory;
             assert!(row.bytes < least && least <= most, "{row:?}");
         }
-        // Of so low a rate strings would take more than digests.
+        // At such a low rate, strings would take more memory than digests.
         let ways = Ways::new(1_000_000, 1e-12);
         let out: Vec<_> = ways.left_out.iter().map(|(way, _)| way.name()).collect();
         assert_eq!(out, ["strings", "strings", "strings", "module"]);

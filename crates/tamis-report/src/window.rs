@@ -1,4 +1,4 @@
-//! What a window remembers, for people and for programs.
+//! What a window remembers, as text and as JSON.
 
 use crate::human;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub fn remembered(options: &WindowOptions) -> String {
     }
 }
 
-/// `at most 3h later`: how exactly it forgets.
+/// How precisely it forgets: `at most 3h later`.
 pub fn band(options: &WindowOptions) -> String {
     let later = match (options.span(), options.band()) {
         (Span::Keys(keys), Span::Keys(step)) => match most_keys(keys, step) - keys {
@@ -55,8 +55,8 @@ pub fn band(options: &WindowOptions) -> String {
     format!("at most {later} later")
 }
 
-/// `the last 33 to 39 keys`: how many a window of keys remembers, which depends on how full its newest generation is.
-/// None of a window of time.
+/// The number of keys that a window of keys remembers, which depends on how full its newest generation is: `the last 33
+/// to 39 keys`. `None` for a window of time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -79,25 +79,25 @@ pub fn last_keys(options: &WindowOptions) -> Option<String> {
     })
 }
 
-/// The most that a window of so many keys remembers, in generations of `step`: those of the span, and all but one of the
-/// newest.
+/// The most keys that a window remembers, with generations of `step` keys: those of the span, and all but one of the
+/// newest generation.
 fn most_keys(keys: u64, step: u64) -> u64 {
     (keys.div_ceil(step) + 1).saturating_mul(step) - 1
 }
 
-/// Whether a rate is over the promised one, by more than the noise of counting bits.
+/// Whether a rate exceeds the promised one by more than the noise of counting bits.
 pub fn is_over(rate_now: f64, promised: f64) -> bool {
     rate_now > 1.1 * promised
 }
 
-/// The window's lines of `tamis info`.
+/// The lines of `tamis info` about the window.
 pub(crate) fn lines<B: Body>(window: &Window<B>) -> Vec<(String, String)> {
     let latest = window.latest().map(|latest| latest.to_string());
     let latest = latest.map(|latest| ("latest".to_owned(), latest));
     lines_of(&window.options(), latest, &window.generations())
 }
 
-/// The same of a window elsewhere.
+/// The same for a window elsewhere.
 pub(crate) fn lines_of(
     options: &WindowOptions,
     latest: Option<(String, String)>,
@@ -119,7 +119,7 @@ pub(crate) fn lines_of(
     lines
 }
 
-/// What it remembers, for programs: spans are seconds or keys.
+/// The options of a window as JSON: spans are in seconds or keys.
 pub fn options_json(options: &WindowOptions) -> Value {
     let number = |span| match span {
         Span::Time(time) => json!(time.as_secs_f64()),
@@ -140,7 +140,7 @@ pub fn options_json(options: &WindowOptions) -> Value {
     })
 }
 
-/// The same for programs.
+/// The window as JSON.
 pub(crate) fn json<B: Body>(window: &Window<B>) -> Value {
     let mut all = json_of(&window.options(), &window.generations());
     all["latest"] = window.latest().map(|latest| latest.to_string()).into();
@@ -148,7 +148,7 @@ pub(crate) fn json<B: Body>(window: &Window<B>) -> Value {
     all
 }
 
-/// The same of a window elsewhere.
+/// The same for a window elsewhere.
 pub(crate) fn json_of(options: &WindowOptions, generations: &[Generation]) -> Value {
     let moment = |at: i64| match options.span() {
         Span::Time(_) => json!(Moment::from_micros(at).to_string()),

@@ -1,4 +1,4 @@
-//! New filters, as their systems make them.
+//! Creates filters as their systems do.
 
 use super::{Foreign, open_owned, redisson};
 use crate::format::poppy::{self, Optimise};
@@ -10,20 +10,21 @@ use crate::format::{
 };
 use crate::{Error, Format, Strategy, Wrap};
 
-/// An empty filter to be made: its format, and what that leaves open.
+/// An empty filter to create: its format, and the choices that the format
+/// leaves.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Create {
     /// BIP 37.
     Bip37 {
-        /// Makes the filter's hashes its own.
+        /// Makes the filter's hashes different from those of others.
         tweak: u32,
         /// Which of the node's transactions update it: 0, 1 or 2.
         flags: u8,
     },
     /// Go's bits-and-blooms.
     BitsAndBlooms {
-        /// As JSON instead of binary.
+        /// JSON instead of binary.
         json: bool,
     },
     /// DCSO's bloom, version 1.
@@ -32,39 +33,40 @@ pub enum Create {
     Guava {
         /// How bits are chosen.
         strategy: Strategy,
-        /// As Guava before 33.4 counts hashes, instead of later ones.
+        /// Count hashes as Guava before 33.4 does.
         before_33_4: bool,
     },
     /// npm's bloom-filters.
     Npm {
-        /// Of its hashes.
+        /// The seed of its hashes.
         seed: u64,
     },
-    /// A split-block filter of Parquet, by itself.
+    /// A single split-block filter of Parquet.
     Parquet,
     /// poppy, version 2.
     Poppy(Optimise),
     /// pybloomfiltermmap3.
     Pybloomfilter {
-        /// One a bit; none chooses 1, 2, 3 and so on, as many as the rate asks for.
+        /// One seed per bit; if empty, 1, 2, 3 and so on, as many as the rate
+        /// needs.
         seeds: Vec<u32>,
     },
     /// RedisBloom's Bloom filter, for RESTORE or LOADCHUNK.
     RedisBloom {
-        /// How many times larger each layer is than the one before; none makes a
-        /// filter that takes no more keys than it was made for.
+        /// How many times larger each layer is than the one before; `None` for
+        /// a filter that accepts no more keys than it was made for.
         growth: Option<u32>,
         /// As chunks instead of a DUMP.
         chunks: bool,
     },
-    /// RedisBloom's cuckoo filter, whose rate is what its buckets make it.
+    /// RedisBloom's cuckoo filter. Its buckets determine the rate.
     RedisCuckoo {
-        /// Slots of a bucket.
+        /// Slots per bucket.
         bucket_size: u16,
         /// How often a fingerprint is moved before the filter grows.
         most_kicks: u16,
-        /// How many times larger each table is than the one before; 0 takes no
-        /// more keys than fit.
+        /// How many times larger each table is than the one before; 0 for a
+        /// filter that doesn't grow.
         expansion: u16,
         /// As chunks instead of a DUMP.
         chunks: bool,
@@ -73,13 +75,13 @@ pub enum Create {
     Redisson,
     /// Spark.
     Spark {
-        /// Of version 2; none makes version 1.
+        /// The seed of version 2; `None` for version 1.
         seed: Option<u32>,
     },
 }
 
 impl Create {
-    /// Guava as its newest version makes it.
+    /// Guava as its newest version creates it.
     ///
     /// ```
     /// use tamis_formats::{Create, Strategy};
@@ -93,7 +95,8 @@ impl Create {
     }
 }
 
-/// An empty filter for `keys` keys at `rate`, sized by its own system's rule.
+/// Creates an empty filter for `keys` keys at `rate`, sized by its own system's
+/// rule.
 ///
 /// ```
 /// use tamis_formats::{Create, create};

@@ -1,4 +1,4 @@
-//! From bytes to a filter: which format they are of, and what gzip hides.
+//! Opens filters: recognises the format and unpacks gzip.
 
 use super::{Foreign, Packed};
 use crate::bytes::{Bytes, View};
@@ -8,21 +8,21 @@ use crate::format::{poppy, redis, with_zeros};
 use crate::{Error, Format};
 use std::io::Read as _;
 
-/// What is known of bytes before they are opened.
+/// What is known about bytes before they are opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hint<'h> {
     /// Their format.
     pub format: Option<Format>,
-    /// The name of the filter, where there may be several: the key in an RDB
-    /// file, the column in a Parquet or ORC file.
+    /// The name of the filter, if there may be several: the key in an RDB file,
+    /// the column in a Parquet or ORC file.
     pub name: Option<&'h [u8]>,
-    /// The hash of a pybloomfilter file, which does not say it.
+    /// The hash of a pybloomfilter file, if the file doesn't say it.
     pub hash: Option<Hash>,
-    /// To how many bytes a packed file may unpack: 256 MiB by default.
+    /// The most bytes that a packed file may unpack to: 256 MiB by default.
     pub most_unpacked: Option<u64>,
 }
 
-/// What a packed file may unpack to, unless a hint allows more.
+/// The most bytes that a packed file may unpack to without a hint.
 const MOST_UNPACKED: u64 = 256 << 20;
 
 impl From<Format> for Hint<'_> {
@@ -34,8 +34,8 @@ impl From<Format> for Hint<'_> {
     }
 }
 
-/// Opens a file. Its format is recognised unless the hint names it. A gzipped
-/// file and pybloomfilter's text are unpacked, any other is asked in place.
+/// Opens a file. Recognises its format unless the hint names it. Gzipped files
+/// and pybloomfilter's text are unpacked, others are queried in place.
 ///
 /// ```
 /// use tamis_formats::{Create, Error, Format, Hint};
@@ -61,13 +61,13 @@ pub fn open<'a, 'h>(
         return open_unpacked(bytes, hint);
     }
     match unpack(&bytes.view().read(0..bytes.len()), most) {
-        // Only once: there is gzip that unpacks to itself.
+        // Unpacks only once, because some gzip files unpack to themselves.
         Ok(file) => {
             let mut opened = open_unpacked(file.into(), hint)?;
             opened.packed = Packed::Gzip;
             Ok(opened)
         }
-        // Bits may begin like gzip.
+        // Bits may happen to begin like gzip.
         Err(error) => open_unpacked(bytes, hint).map_err(|other| match other {
             Error::Unknown | Error::Corrupt { .. } => error,
             other => other,
@@ -75,7 +75,7 @@ pub fn open<'a, 'h>(
     }
 }
 
-/// [`open`] of bytes that become the filter's, without a copy of them.
+/// [`open`] for owned bytes, which the filter uses without copying.
 ///
 /// ```
 /// use tamis_formats::{Create, Format};
@@ -91,9 +91,9 @@ pub fn open_owned<'h>(
     open(bytes, hint)
 }
 
-/// Whether a file may be one of a known format, by its first and last bytes and
-/// its length: for those who read no more of what is none. Each end has 64 KiB,
-/// or all there is.
+/// Whether a file may have a known format, judging by its first and last bytes
+/// and its length. Lets callers skip reading other files. `start` and `end` are
+/// 64 KiB each, or the whole file.
 ///
 /// ```
 /// let file = tamis_formats::create(tamis_formats::Create::guava(), 10_000_000, 0.01)?.to_bytes();
@@ -103,7 +103,7 @@ pub fn open_owned<'h>(
 /// # Ok::<(), tamis_formats::Error>(())
 /// ```
 pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
-    // What lies in between is looked at by these alone.
+    // Only these need the bytes in between.
     if start.starts_with(&GZIP)
         || pybloomfilter::is_like_text(start.into())
         || redis::is_like(start.into())
@@ -111,7 +111,7 @@ pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
     {
         return true;
     }
-    // The memory of zeros is taken when it is touched, and here it is not.
+    // Zeros take no memory until they are touched, and here they aren't.
     let zeros = len.saturating_sub(start.len() as u64);
     let Ok(mut file) = with_zeros(start, zeros) else {
         return false;
@@ -124,11 +124,11 @@ pub fn may_be(start: &[u8], end: &[u8], len: u64) -> bool {
     !detect(file[..].into(), fits).is_empty()
 }
 
-/// How gzip begins.
+/// The start of gzip.
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
-/// What is inside of gzip, unless it is plain text or more than `most` bytes:
-/// nobody means a log of many gigabytes to be unpacked because it might be a
+/// Unpacks gzip, unless the content is plain text or more than `most` bytes: a
+/// log of many gigabytes shouldn't be unpacked just because it might be a
 /// filter.
 fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
     const BEGINNING: u64 = 64 << 10;
@@ -144,16 +144,16 @@ fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
     if file.len() as u64 == BEGINNING && !is_json && file.iter().all(is_text) {
         return Err(Error::Unknown);
     }
-    // Its last bytes say how much it is, of whole 4 GiB what is left over.
+    // The last bytes give the unpacked length modulo 4 GiB.
     let said = bytes
         .last_chunk()
         .map_or(0, |said| u64::from(u32::from_le_bytes(*said)));
     if said <= most {
-        // A forged number takes no more than can be inside.
+        // Limits a forged number to what gzip can contain.
         let room = said
             .min(1100 * bytes.len() as u64)
             .saturating_sub(file.len() as u64);
-        // What there is no memory for at once may still not be needed.
+        // If there is too little memory, less may still be enough.
         let _ = file.try_reserve_exact(room as usize + 1);
         let left = (most + 1).saturating_sub(file.len() as u64);
         (&mut inside)
@@ -167,7 +167,7 @@ fn unpack(bytes: &[u8], most: u64) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
-/// Why a file that is certainly of a format can't be asked.
+/// The error for a file that certainly has a format but can't be opened.
 fn refused(file: View<'_>) -> Option<Error> {
     let like = Format::ALL.iter().map(|format| format.about());
     let mut like = like.filter(|about| about.is_like_json(file));
@@ -182,7 +182,8 @@ fn open_unpacked<'a>(bytes: Bytes<'a>, hint: Hint<'_>) -> Result<Foreign<'a>, Er
     let file = bytes.view();
     let format = match hint.format {
         Some(format) => format,
-        // Which of two formats it is stands in the value, of which there may be several.
+        // The value says which of two formats it is, and there may be several
+        // values.
         None if redis::is_like(file) => {
             let (format, opened) = redis::read(Format::RedisBloom, file, hint.name)?;
             return Ok(Foreign::new(format, bytes, opened));

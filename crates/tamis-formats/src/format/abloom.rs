@@ -15,7 +15,7 @@ const MAGIC: &[u8] = b"ABLM";
 
 pub(crate) const ABOUT: About = About {
     start: MAGIC,
-    // Numbers are hashed in another way, which bytes don't show.
+    // Numbers are hashed differently, which the file doesn't show.
     other_keys: OtherKeys::Text,
     ..About::new(&[Keys::Utf8], read)
 };

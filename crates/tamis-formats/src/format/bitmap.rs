@@ -1,6 +1,6 @@
-//! A string of bits as SETBIT makes it. How a key becomes numbers of bits is known
-//! to the program that set them alone: here are the ways of the classes that many
-//! programs copied.
+//! A bit string written with SETBIT. Only the program that set the bits knows
+//! how a key becomes positions: this module has the methods of classes that
+//! many programs have copied.
 
 use super::{MOST_HASHES, with_zeros};
 use crate::about::{About, OtherKeys};
@@ -13,7 +13,7 @@ use crate::{Error, Format, Keys};
 use std::str::FromStr;
 
 pub(crate) const ABOUT: About = About {
-    // Java's own hashes are of text, and of whole numbers.
+    // Java's hashes apply to text and integers.
     other_keys: OtherKeys::Only(&[]),
     is_guessed: false,
     read_only: Some("the program that made it adds keys"),
@@ -30,7 +30,8 @@ pub(crate) const ABOUT: About = About {
     )
 };
 
-/// A Redis string has no more than 512 MiB, and Java's ints number no more bits.
+/// Limits: a Redis string has at most 512 MiB, and Java's ints can't number
+/// more bits.
 const MOST_BITS: u64 = 1 << 32;
 const MOST_OF_JAVA: u64 = i32::MAX as u64 + 1;
 
@@ -44,10 +45,10 @@ const MOST_OF_JAVA: u64 = i32::MAX as u64 + 1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BitmapHash {
-    /// Guava's murmur3_128, as its `MURMUR128_MITZ_64` makes bits of it.
+    /// Guava's murmur3_128 with `MURMUR128_MITZ_64`.
     Guava,
-    /// The same as `MURMUR128_MITZ_32` does: `hash1 + i * hash2`, from 1 on, `~` of
-    /// what is negative.
+    /// The same with `MURMUR128_MITZ_32`: `hash1 + i * hash2` from 1 on, `~` if
+    /// it is negative.
     Guava32,
     /// `hash = seed * hash + char`, and `(size - 1) & hash`, for each seed.
     Seeds(Vec<i32>),
@@ -80,7 +81,7 @@ impl FromStr for BitmapHash {
     }
 }
 
-/// Which bits of a string a key has: to ask one that lives in Redis.
+/// Computes a key's bits in a string, for strings that live in Redis.
 ///
 /// ```
 /// use tamis_formats::{BitmapHash, BitmapShape, Keys};
@@ -92,16 +93,16 @@ impl FromStr for BitmapHash {
 #[derive(Clone, Debug)]
 pub struct BitmapShape {
     probe: Probe,
-    /// Of the size that the program knows.
+    /// The size that the program uses.
     modulus: Modulus,
-    /// How many bits keys may have, which may be more.
+    /// The number of bits that keys may have, which may be larger.
     len: u64,
     order: Order,
 }
 
 impl BitmapShape {
-    /// The hash, how many bits a key has where the hash does not say, and the size
-    /// that numbers of bits are made for.
+    /// From the hash, the number of bits per key unless the hash determines it,
+    /// and the size that positions are computed for.
     pub fn new(hash: BitmapHash, hashes: Option<u32>, size: u64) -> Result<Self, Error> {
         let refuse = |what, expected, got: String| {
             Err(Error::Parameter {
@@ -161,8 +162,8 @@ impl BitmapShape {
         })
     }
 
-    /// The same of bits that are counted from the low end of each byte, as C's arrays and Java's
-    /// `BitSet.toByteArray` have them; SETBIT counts from the high end.
+    /// The same with bits counted from the low end of each byte, as in C's arrays and Java's
+    /// `BitSet.toByteArray`; SETBIT counts from the high end.
     ///
     /// ```
     /// use tamis_formats::{BitmapHash, BitmapShape};
@@ -177,8 +178,8 @@ impl BitmapShape {
         self
     }
 
-    /// The same for keys that become bytes so, one of [`keys`](Self::keys): Java's `hashCode` of a
-    /// number is not that of its digits.
+    /// The same for keys of this type, one of [`keys`](Self::keys): Java's `hashCode` of a number
+    /// isn't that of its digits.
     ///
     /// ```
     /// use tamis_formats::{BitmapHash, BitmapShape, Keys};
@@ -199,7 +200,7 @@ impl BitmapShape {
         self
     }
 
-    /// How the program makes bytes of keys, as far as the hash tells.
+    /// How the program turns keys into bytes, as far as the hash determines it.
     pub const fn keys(&self) -> &'static [Keys] {
         match self.probe {
             Probe::JavaSeeds { .. } => &[Keys::Utf16],
@@ -208,8 +209,8 @@ impl BitmapShape {
         }
     }
 
-    /// The key's bits, as SETBIT counts them; none if one is negative, which
-    /// SETBIT refuses, so that the key can't have been added.
+    /// The key's bits, as SETBIT counts them; `None` if one is negative, which
+    /// SETBIT refuses, so the key can't have been added.
     pub fn bits(&self, key: &[u8]) -> Option<Vec<u64>> {
         let mut bits = Vec::new();
         let all = self.probe.all(key, &self.modulus, |bit| {
@@ -222,7 +223,7 @@ impl BitmapShape {
         all.then_some(bits)
     }
 
-    /// The string has the bytes up to the last set bit; the rest is added.
+    /// The string ends at its last set bit; zeros are added.
     pub(crate) fn read(&self, string: &[u8]) -> Result<Opened, Error> {
         let bits = Bits::new(0, self.len, self.order);
         let (most, got) = (bits.bytes(), string.len() as u64);

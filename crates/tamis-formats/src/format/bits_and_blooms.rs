@@ -1,4 +1,4 @@
-//! Go's bits-and-blooms, `WriteTo`, big-endian: `u64 m | u64 k | u64 m |
+//! Go's bits-and-blooms, from `WriteTo`, big-endian: `u64 m | u64 k | u64 m |
 //! words`. `MarshalJSON` has the last two in base64.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
@@ -68,7 +68,7 @@ struct Json {
     b: String,
 }
 
-/// The binary file that JSON stands for.
+/// The binary file equivalent to this JSON.
 fn from_json(text: &[u8]) -> Result<Vec<u8>, Error> {
     let corrupt = |what, e: &dyn std::fmt::Display| {
         Error::corrupt(Format::BitsAndBlooms, what, "m, k and b", e)
@@ -79,7 +79,7 @@ fn from_json(text: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(header.chain(words).collect())
 }
 
-/// Its JSON, whose filter works on the binary file.
+/// Its JSON; the filter uses the binary file.
 #[derive(Debug)]
 struct GoJson;
 

@@ -11,7 +11,7 @@ use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 
-/// Its keys are partition keys, as serialised.
+/// Its keys are serialised partition keys.
 pub(crate) const ABOUT: About = About {
     read_only: Some("Cassandra writes a new one with every SSTable"),
     ..About::new(&[Keys::Utf8], read)

@@ -1,4 +1,4 @@
-//! DCSO's bloom, version 1, which poppy writes, too; little-endian: `u64 flags
+//! DCSO's bloom, version 1, also written by poppy; little-endian: `u64 flags
 //! (low byte 1) | u64 n | f64 p | u64 k | u64 m | u64 N | words | data`.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
@@ -12,10 +12,10 @@ use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// CIRCL's hash list has SHA-1 in upper case.
+/// CIRCL's hash list contains SHA-1 in upper case.
 pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Upper, Keys::Lower], read);
 
-/// Where the number of keys stands.
+/// The position of the number of keys.
 const COUNT: usize = 40;
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
@@ -47,7 +47,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
 /// An empty filter.
 pub(crate) fn create(keys: u64, rate: f64) -> Result<Vec<u8>, Error> {
     let keys_f = keys.max(1) as f64;
-    // The original rounds a negative number up.
+    // The original rounds the negative number up.
     let bits = (keys_f * rate.ln() / (LN_2 * LN_2)).ceil().abs();
     let hashes = (LN_2 * bits / keys_f).ceil();
     let bits = sized(bits, MOST_BITS)?;

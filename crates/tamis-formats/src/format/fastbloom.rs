@@ -1,6 +1,5 @@
-//! The crate fastbloom's `BloomFilter` with its own hasher, as JSON by serde:
-//! words, the number of hashes but one, and a SipHash-1-3 that has hashed
-//! nothing yet.
+//! The crate fastbloom's `BloomFilter` with its default hasher, as JSON by
+//! serde: words, the number of hashes minus one, and a fresh SipHash-1-3.
 
 use super::MOST_HASHES;
 use crate::about::{About, OtherKeys};
@@ -20,7 +19,7 @@ pub(crate) const ABOUT: About = About {
     ..About::new(KEYS, read)
 };
 
-/// The JSON, whose bits are taken out to be worked on.
+/// The JSON; its bits are extracted for use.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Json {
     bits: Words,
@@ -75,7 +74,7 @@ fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     Ok(PlainFile::new(bits, probe).within(json, bytes))
 }
 
-/// The hasher is written as it was read, which only such numbers survive.
+/// The hasher is written back as read, which only works for such numbers.
 fn has_whole_numbers_only(value: &serde_json::Value) -> bool {
     match value {
         serde_json::Value::Number(number) => number.is_u64(),

@@ -10,7 +10,7 @@ use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 
-/// Any file may begin with a small number.
+/// Not guessed, because any file may begin with a small number.
 pub(crate) const ABOUT: About = About {
     is_guessed: false,
     ..About::new(&[Keys::Utf8, Keys::Int64], read)
@@ -19,7 +19,7 @@ pub(crate) const ABOUT: About = About {
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let mut fields = Fields::new(Format::FastbloomRs, file);
     let bytes = fields.left().saturating_sub(4) as u64;
-    // Those of `save_to_file`, and the counters of a counting filter's `get_bytes`, have 4 bytes too few.
+    // Files of `save_to_file`, and counters from a counting filter's `get_bytes`, are 4 bytes shorter.
     if bytes == 0 || !bytes.is_multiple_of(8) || bytes > MOST_BITS / 8 {
         let expected = "the number of hashes and words of 8 bytes (save_to_file_with_hashes)";
         let got = format_args!("{} bytes", file.len());

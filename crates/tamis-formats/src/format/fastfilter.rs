@@ -1,6 +1,6 @@
-//! Xor and binary fuse filters of FastFilter: of their C header, of Go's
-//! xorfilter, and of Rust's xorf. Little-endian; a fingerprint has 8, 16 or 32
-//! bits. npm's bloom-filters has the same xor filter, of hashed keys.
+//! Xor and binary fuse filters of FastFilter: from their C header, Go's xorfilter, and Rust's xorf.
+//! Little-endian; fingerprints have 8, 16 or 32 bits. npm's bloom-filters has the same xor filter,
+//! but with hashed keys.
 //!
 //! ```text
 //! C, xor          u64 seed | u64 block | fingerprints, three blocks
@@ -17,7 +17,7 @@ use crate::filter::{Filter, Opened};
 use crate::{Error, Facts, Format, Keys};
 use tamis::internals::raw::{Cell, Explanation, Look};
 
-/// Its keys are numbers of 64 bits, often hashes that its user makes.
+/// Its keys are 64-bit numbers, often hashes computed by its user.
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Only(&[Keys::Int64]),
     json: &["\"seed\"", "\"fingerprints\""],
@@ -34,37 +34,37 @@ pub(crate) struct Table {
     hash: Hash,
     seed: u64,
     slots: Slots,
-    /// Bytes of a fingerprint.
+    /// Bytes per fingerprint.
     width: usize,
-    /// Where the fingerprints begin, and how many there are.
+    /// Where the fingerprints begin, and their number.
     at: usize,
     len: u64,
-    /// Those of JSON, in which they can't be asked.
+    /// Fingerprints decoded from JSON, which can't be queried in place.
     decoded: Option<Box<[u8]>>,
-    /// How many keys it was built of, if that is known.
+    /// The number of keys it was built from, if known.
     keys: Option<u64>,
 }
 
-/// What becomes a number of 64 bits, and which of its bits are the fingerprint.
+/// How a key becomes a 64-bit number, and which of its bits are the fingerprint.
 #[derive(Clone, Copy, Debug)]
 enum Hash {
     /// The key is the number.
     Number,
-    /// The XXH64 of the key, as npm's bloom-filters has it.
+    /// The XXH64 of the key, as in npm's bloom-filters.
     Npm,
 }
 
-/// Which three fingerprints a key has.
+/// The positions of a key's three fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slots {
     /// One in each of three blocks.
     Xor { block: u64 },
-    /// In three segments in a row; `all` is where the last first one ends.
+    /// In three consecutive segments; `all` is the end of the last possible first segment.
     Fuse { segment: u32, all: u32 },
 }
 
 impl Slots {
-    /// How many fingerprints there are.
+    /// The number of fingerprints.
     const fn len(self) -> u64 {
         match self {
             Self::Xor { block } => 3 * block,
@@ -105,7 +105,7 @@ impl Table {
         }
     }
 
-    /// An xor filter of npm's bloom-filters, of fingerprints in three blocks that are not empty.
+    /// An xor filter of npm's bloom-filters, with fingerprints in three non-empty blocks.
     pub(super) fn npm(seed: i64, keys: u64, width: usize, fingerprints: Vec<u8>) -> Self {
         let block = (fingerprints.len() / width / 3) as u64;
         Self {
@@ -116,7 +116,7 @@ impl Table {
         }
     }
 
-    /// What is kept of a key, and where; none of a key that is no number.
+    /// A key's fingerprint and positions; `None` if the key isn't a number.
     fn fingerprint_and_slots(&self, key: &[u8]) -> Option<(u32, [u64; 3])> {
         let key = match self.hash {
             Hash::Number => key.try_into().map(u64::from_le_bytes).ok()?,
@@ -157,7 +157,7 @@ impl Filter for Table {
         Some(READ_ONLY)
     }
 
-    /// A number has eight bytes; no other key is in a filter of numbers.
+    /// Numbers have eight bytes; other keys can't be in a filter of numbers.
     fn contains(&self, file: View<'_>, key: &[u8]) -> bool {
         let Some((expected, slots)) = self.fingerprint_and_slots(key) else {
             return false;
@@ -194,13 +194,13 @@ impl Filter for Table {
         self.len * 8 * self.width as u64
     }
 
-    /// A stranger's fingerprint is right by chance alone.
+    /// The fingerprint of a key that was not added matches only by chance.
     fn rate(&self, _: View<'_>) -> f64 {
         0.5f64.powi(8 * self.width as i32)
     }
 
-    /// Slots without a key are zero, and of those with one as many as by chance.
-    /// But some libraries fill them with noise: then as many as the table is for.
+    /// Slots without a key are zero, and some slots with a key are by chance. But some libraries
+    /// fill unused slots with noise: then the result is at most what the table is made for.
     fn key_count(&self, file: View<'_>) -> Option<f64> {
         let used = (0..self.len).filter(|slot| self.fingerprint(file, *slot) != 0);
         let used = used.count() as f64 / (1.0 - self.rate(file));
@@ -238,7 +238,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     ))
 }
 
-/// What is left must be `count` fingerprints of one of the widths.
+/// The remaining bytes must be `count` fingerprints of one of the widths.
 fn table(
     fields: &Fields<'_>,
     seed: u64,
@@ -268,7 +268,7 @@ fn xorf_xor(file: View<'_>) -> Result<Table, Error> {
     let seed = fields.u64_le("seed")?;
     let block = fields.ranged("block", 1..=u64::from(u32::MAX), Fields::u64_le)?;
     let count = fields.u64_le("fingerprints")?;
-    // What three blocks leave over of them has no key.
+    // Fingerprints beyond three equal blocks don't belong to keys.
     let count = fields.within("fingerprints", 3 * block..=3 * block + 2, count)?;
     table(&fields, seed, Slots::Xor { block }, count, &[1, 2, 4])
 }
@@ -337,7 +337,7 @@ fn of_json(text: &[u8]) -> Result<Table, Error> {
         (None, Some(segment), Some(all)) => fuse(&fields, segment, all, count)?,
         _ => return Err(corrupt(&format_args!("{count} fingerprints"))),
     };
-    // The type is not said, and a narrower one than the true one says "yes" more often.
+    // JSON doesn't contain the type, and one narrower than the true type says "yes" more often.
     let width = match json.fingerprints.iter().max() {
         Some(0x1_0000..) => 4,
         Some(0x100..) => 2,

@@ -1,5 +1,5 @@
 //! Guava's `BloomFilter.writeTo`: `i8 strategy | u8 k | i32 words | words`,
-//! big-endian. It says neither for how many keys it was made nor how they
+//! big-endian. It contains neither the expected number of keys nor how they
 //! became bytes.
 
 use super::{sized, with_zeros};
@@ -13,7 +13,7 @@ use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// What its funnels make of keys; bytes and UTF-8 text are the same.
+/// The results of Guava's funnels; bytes and UTF-8 text are the same.
 const KEYS: &[Keys] = &[Keys::Utf8, Keys::Utf16, Keys::Int32, Keys::Int64];
 
 pub(crate) const ABOUT: About = About::new(KEYS, read);
@@ -21,7 +21,7 @@ pub(crate) const ABOUT: About = About::new(KEYS, read);
 /// How Guava chooses bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// `MURMUR128_MITZ_32`, of filters made before Guava 11.
+    /// `MURMUR128_MITZ_32`, for filters made before Guava 11.
     Mitz32,
     /// `MURMUR128_MITZ_64`, the default.
     Mitz64,
@@ -45,8 +45,8 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     Ok(PlainFile::new(bits, probe).into())
 }
 
-/// An empty filter. From version 33.4 on Guava chooses the number of hashes by
-/// the rate alone; before, by the size as well.
+/// An empty filter. From version 33.4 on, Guava chooses the number of hashes by
+/// the rate only; before, also by the size.
 pub(crate) fn create(
     keys: u64,
     rate: f64,

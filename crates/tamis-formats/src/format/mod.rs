@@ -1,5 +1,5 @@
-//! One file a format: how its bytes are read, and how an empty filter of it is
-//! made. Nothing else knows an offset.
+//! One file per format: reads its bytes and creates its empty filters. Other
+//! code knows no offsets.
 
 pub(crate) mod abloom;
 pub(crate) mod bip37;
@@ -29,10 +29,11 @@ pub(crate) mod valkey_chain;
 
 use crate::Error;
 
-/// No real filter has more; a forged number must not make a look-up last.
+/// More than any real filter has; keeps a forged number from making look-ups
+/// slow.
 pub(crate) const MOST_HASHES: u64 = 1024;
 
-/// A computed size as a number, rounded up.
+/// A computed size as an integer, rounded up.
 pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
     if size.is_finite() && size <= most as f64 {
         return Ok((size.ceil() as u64).max(1));
@@ -44,8 +45,8 @@ pub(crate) fn sized(size: f64, most: u64) -> Result<u64, Error> {
     })
 }
 
-/// A file's first bytes and zeros behind them, if there is memory for them. Of
-/// the zeros' memory nothing is taken before they are written.
+/// A file's first bytes followed by zeros, if there is enough memory. The zeros
+/// don't take memory until they are written.
 pub(crate) fn with_zeros(start: &[u8], zeros: u64) -> Result<Vec<u8>, Error> {
     let len = usize::try_from(zeros).ok();
     let len = len.and_then(|zeros| start.len().checked_add(zeros));
@@ -60,5 +61,5 @@ pub(crate) fn with_zeros(start: &[u8], zeros: u64) -> Result<Vec<u8>, Error> {
     Ok(file)
 }
 
-/// No format numbers more bits than this, and no sum with it overflows.
+/// More bits than any format has; sums with it don't overflow.
 pub(crate) const MOST_BITS: u64 = 1 << 48;

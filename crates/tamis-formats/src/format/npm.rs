@@ -1,7 +1,6 @@
-//! npm's bloom-filters, `saveAsJSON`: sizes, a seed, and the bits in base64. Of a
-//! `CountingBloomFilter`, bits and counts; a `PartitionedBloomFilter` has bits in
-//! slices, and a `ScalableBloomFilter` several of those. Of an `XorFilter`, fingerprints, each
-//! in base64.
+//! npm's bloom-filters, from `saveAsJSON`: sizes, a seed, and the bits in base64. A `CountingBloomFilter` has bits and
+//! counts; a `PartitionedBloomFilter` has bits in slices, and a `ScalableBloomFilter` several of those. An `XorFilter`
+//! has fingerprints, each in base64.
 
 use super::fastfilter::Table;
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
@@ -23,7 +22,7 @@ pub(crate) const ABOUT: About = About {
     ..About::new(&[Keys::Utf8], read)
 };
 
-/// The JSON, whose bits are taken out to be worked on.
+/// The JSON; its bits are extracted for use.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Json {
     r#type: String,
@@ -50,7 +49,7 @@ struct Counting {
     _size: u64,
     #[serde(rename = "_nbHashes")]
     hashes: u64,
-    /// Whether the counter is above 0, and the counter.
+    /// Whether the counter is above 0, followed by the counter.
     _filter: Vec<(u8, i64)>,
     _length: i64,
     _seed: u64,
@@ -58,7 +57,7 @@ struct Counting {
 
 #[derive(serde::Deserialize)]
 struct Partitioned {
-    /// Bits of a slice.
+    /// Bits per slice.
     _m: u64,
     #[serde(rename = "_nbHashes")]
     hashes: u64,
@@ -75,7 +74,7 @@ struct Scalable {
 struct Xor {
     _filter: Vec<String>,
     _bits: u64,
-    /// How many keys there are.
+    /// The number of keys.
     _size: u64,
     #[serde(rename = "_blockLength")]
     block: u64,
@@ -87,7 +86,7 @@ fn parse<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
         .map_err(|e| Error::corrupt(Format::Npm, "JSON", "a filter of bloom-filters", e))
 }
 
-/// The numbers of a filter's bits and hashes, in order.
+/// Checks the number of a filter's bits and hashes.
 fn check(bits: u64, hashes: u64) -> Result<(), Error> {
     if !(1..=MOST_BITS).contains(&bits) {
         return Err(Error::corrupt(Format::Npm, "bits", "1 to 2^48", bits));
@@ -129,7 +128,7 @@ fn counting(json: Counting, text: &[u8]) -> Result<Opened, Error> {
     Ok(Opened::new(filter, bytes))
 }
 
-/// Filters with slices, of which a key may be in any.
+/// Several sliced filters; a key may be in any of them.
 fn layered(filters: Vec<Partitioned>, text: &[u8]) -> Result<Opened, Error> {
     let corrupt = |what, expected: &dyn std::fmt::Display, got: &dyn std::fmt::Display| {
         Error::corrupt(Format::Npm, what, expected, got)
@@ -213,7 +212,7 @@ fn read(text: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
         "PartitionedBloomFilter" => return layered(vec![parse(&text)?], &text),
         "ScalableBloomFilter" => return layered(parse::<Scalable>(&text)?._filters, &text),
         "XorFilter" => return xor(parse(&text)?),
-        // It moves a fingerprint from a bucket to one where it doesn't look for it: of 1,000 keys in a filter made for as
+        // It moves fingerprints to buckets where it doesn't look for them: with 1,000 keys in a filter made for as
         // many, it denies some 270 itself.
         "CuckooFilter" => {
             return Err(Error::Unable {

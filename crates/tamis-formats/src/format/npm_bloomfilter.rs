@@ -1,4 +1,4 @@
-//! npm's bloomfilter, `JSON.stringify` of a `BloomFilter` from version 1 on: `version`, `m`, `k`, and `buckets` of 32 bits.
+//! npm's bloomfilter from version 1 on, as written by `JSON.stringify`: `version`, `m`, `k`, and 32-bit `buckets`.
 
 use super::MOST_HASHES;
 use crate::about::{About, OtherKeys};
@@ -9,14 +9,14 @@ use crate::plain_file::{Envelope, PlainFile};
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 
-/// It hashes a string's units of 16 bits; numbers are made strings.
+/// It hashes a string's 16-bit units; numbers are converted to strings.
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Only(&[]),
     json: &["\"version\"", "\"buckets\""],
     ..About::new(&[Keys::Utf16], read)
 };
 
-/// The JSON, whose buckets are taken out to be worked on.
+/// The JSON; its buckets are extracted for use.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 struct Json {
     version: u64,

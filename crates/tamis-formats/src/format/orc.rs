@@ -1,8 +1,8 @@
-//! The filters in an ORC file: one for each group of rows, in the index of
-//! every stripe.
+//! The filters in an ORC file: one per group of rows, in the index of every
+//! stripe.
 //!
-//! The file ends with a description of itself, the lengths of whose parts
-//! stand behind them. Uncompressed and zlib-compressed files are read.
+//! The file ends with a description of itself, followed by the lengths of its
+//! parts. Reads uncompressed and zlib-compressed files.
 
 use super::MOST_HASHES;
 use crate::about::{About, OtherKeys};
@@ -26,16 +26,17 @@ pub(crate) const ABOUT: About = About {
     ..About::new(&[Keys::Utf8, Keys::Int64, Keys::Float64], read)
 };
 
-/// The stream of filters of strings as UTF-8, and of all other types.
+/// The kind of the stream with filters, of strings as UTF-8 and of all other
+/// types.
 const BLOOM_FILTER_UTF8: u64 = 8;
-/// What a group's filter may unpack to.
+/// The most bytes that a group's filter may unpack to.
 const MOST_UNPACKED: u64 = 1 << 30;
 
 /// The filters of one column.
 #[derive(Clone, Debug)]
 struct Column {
     keys: &'static [Keys],
-    /// Filters, and their bits among `bytes`.
+    /// Filters, with their bits in `bytes`.
     groups: Vec<Plain>,
     bytes: Vec<u8>,
 }
@@ -48,7 +49,7 @@ fn corrupt(
     Error::corrupt(FORMAT, what, expected, got)
 }
 
-/// How a file's parts are packed.
+/// The compression of a file's parts.
 #[derive(Clone, Copy, PartialEq)]
 enum Packing {
     None,
@@ -62,8 +63,8 @@ impl Packing {
         }
         let mut out = Vec::new();
         let mut rest = &*bytes;
-        // Chunks of three bytes of length, of which the lowest bit says that
-        // the chunk is as it was.
+        // Chunks with three bytes of length, whose lowest bit says that the
+        // chunk isn't compressed.
         while let [a, b, c, more @ ..] = rest {
             let header = u32::from_le_bytes([*a, *b, *c, 0]);
             let len = (header >> 1) as usize;
@@ -91,7 +92,7 @@ impl Packing {
     }
 }
 
-/// Numbers of a message by their fields.
+/// The numbers in these fields of a message.
 fn numbers<const N: usize>(bytes: &[u8], fields: [u64; N]) -> Result<[u64; N], Error> {
     let mut found = [0; N];
     for field in Message::new(FORMAT, bytes) {
@@ -104,7 +105,7 @@ fn numbers<const N: usize>(bytes: &[u8], fields: [u64; N]) -> Result<[u64; N], E
     Ok(found)
 }
 
-/// The messages or texts of one field.
+/// The messages or texts in one field.
 fn all(bytes: &[u8], id: u64) -> Result<Vec<&[u8]>, Error> {
     let mut found = Vec::new();
     for field in Message::new(FORMAT, bytes) {
@@ -150,7 +151,7 @@ fn tail(file: View<'_>) -> Result<Tail<'_>, Error> {
     Ok(Tail { packing, footer })
 }
 
-/// The types of the columns at the top, with their numbers and names.
+/// The top-level columns with their numbers, names and types.
 fn columns(footer: &[u8]) -> Result<Vec<(u64, String, u64)>, Error> {
     let types = all(footer, 4)?;
     let Some(root) = types.first() else {
@@ -160,7 +161,7 @@ fn columns(footer: &[u8]) -> Result<Vec<(u64, String, u64)>, Error> {
     for field in Message::new(FORMAT, root) {
         match field? {
             (2, Value::Number(id)) => ids.push(id),
-            // Several in one, as varints.
+            // Several in one field, as varints.
             (2, Value::Bytes(mut packed)) => {
                 while let Some((byte, rest)) = packed.split_first() {
                     let mut id = u64::from(byte & 0x7F);
@@ -202,7 +203,7 @@ fn keys_of(kind: u64) -> Option<(&'static [Keys], bool)> {
     }
 }
 
-/// The filters of a column, or of the only one that has any.
+/// Reads the filters of a column, or of the only one that has filters.
 fn read(file: View<'_>, name: Option<&[u8]>) -> Result<Opened, Error> {
     if !file.starts_with(MAGIC) {
         return Err(corrupt("start", "ORC", "something else"));

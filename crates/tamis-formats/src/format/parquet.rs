@@ -1,6 +1,6 @@
-//! Parquet's split-block filters: those in a file, found through its footer; a
-//! filter by itself, as it lies in a file; and filters added to a file that has
-//! none, by writing a new footer behind the data.
+//! Parquet's split-block filters: those in a file, found through its footer;
+//! single filters, in the same form as in a file; and filters added to a file
+//! without any, by writing a new footer after the data.
 
 use crate::about::{About, OtherKeys};
 use crate::bits::unite;
@@ -31,9 +31,9 @@ pub(crate) const ABOUT: About = About {
 };
 
 const BLOCK: u64 = 32;
-/// More than any filter's header has.
+/// More than the header of any filter.
 const MOST_HEADER: usize = 4096;
-/// Readers refuse larger ones.
+/// Readers refuse larger filters.
 const MOST_BYTES: u64 = 128 << 20;
 const SALT: [u32; 8] = [
     0x47b6_137b,
@@ -46,7 +46,7 @@ const SALT: [u32; 8] = [
     0x5c6b_fb31,
 ];
 
-// Fields of the footer's structs.
+// Field numbers of the footer's structs.
 const FILE_ROW_GROUPS: i16 = 4;
 const ROW_GROUP_COLUMNS: i16 = 1;
 const CHUNK_META: i16 = 3;
@@ -55,12 +55,12 @@ const META_PATH: i16 = 3;
 const META_FILTER_OFFSET: i16 = 14;
 const META_FILTER_LENGTH: i16 = 15;
 
-/// A split-block filter's blocks, within some bytes.
+/// The blocks of a split-block filter, as a range of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Blocks(Range<usize>);
 
 impl Blocks {
-    /// Reads the header that stands before the blocks.
+    /// Reads the header before the blocks.
     fn read(file: View<'_>, at: usize) -> Result<Self, Error> {
         let refuse = |expected: &str, got: &dyn std::fmt::Display| {
             Error::corrupt(FORMAT, "filter's header", expected, got)
@@ -107,7 +107,7 @@ impl Blocks {
         words.all(|(word, bit)| u32::from_le_bytes(*word) & bit != 0)
     }
 
-    /// What [`contains`](Self::contains) looks at.
+    /// The bits that [`contains`](Self::contains) reads.
     fn look(&self, file: View<'_>, key: &[u8]) -> Look {
         let (at, bits) = self.block_and_bits(key);
         let block: [u8; BLOCK as usize] = file.array(at).expect("blocks lie in the file");
@@ -123,7 +123,7 @@ impl Blocks {
         }
     }
 
-    /// Whether any bit was new.
+    /// Adds a key; returns whether any bit was new.
     fn insert(&self, file: &mut [u8], key: &[u8]) -> bool {
         let (at, bits) = self.block_and_bits(key);
         let words = file[at..at + BLOCK as usize].as_chunks_mut::<4>().0;
@@ -134,7 +134,7 @@ impl Blocks {
         })
     }
 
-    /// Sets all bits of another one of the same size.
+    /// ORs in another filter of the same size.
     fn union_with(&self, file: &mut [u8], other: &Self, more: View<'_>) -> Result<(), Error> {
         if self.0.len() != other.0.len() {
             return Err(Error::Unlike {
@@ -151,12 +151,12 @@ impl Blocks {
         8 * (self.0.end - self.0.start) as u64
     }
 
-    /// How many bits are set.
+    /// The number of set bits.
     fn ones(&self, file: View<'_>) -> u64 {
         file.slice(self.0.clone()).ones()
     }
 
-    /// From how full each block is.
+    /// The rate, from how full each block is.
     fn rate(&self, file: View<'_>) -> f64 {
         let blocks = file.read(self.0.clone());
         let rate = |block: &[u8]| {
@@ -169,7 +169,7 @@ impl Blocks {
         rates / (self.0.len() as u64 / BLOCK) as f64
     }
 
-    /// A key sets one bit of each word of its block.
+    /// Estimates the keys: each sets one bit in every word of its block.
     fn keys(&self, file: View<'_>) -> Option<f64> {
         let bits = self.bits() as f64;
         keys_by_fill(self.ones(file) as f64 / bits, bits, 8.0)
@@ -180,25 +180,26 @@ impl Blocks {
 #[derive(Clone, Debug)]
 struct Column {
     keys: &'static [Keys],
-    /// A row group without a filter may have any key.
+    /// The filters; a row group without a filter may have any key.
     groups: Vec<Option<Blocks>>,
 }
 
-/// What a file says of the filter of one column in one row group.
+/// The description of the filter of one column in one row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Which row group, from 0 on.
+    /// The number of the row group, from 0.
     pub row_group: usize,
     /// The column: its path, with dots.
     pub column: String,
-    /// How its values become keys; none where a type can't have a filter.
+    /// How its values become keys; `None` if its type can't have a filter.
     pub keys: Option<Keys>,
-    /// The filter's bytes, its header included; none if there is no filter.
+    /// The range of the filter, including its header; `None` if there is no
+    /// filter.
     pub filter: Option<Range<usize>>,
     blocks: Option<Blocks>,
 }
 
-/// The footer of a file, and where it begins.
+/// The footer of a file, and its position.
 struct Footer<'a> {
     bytes: Cow<'a, [u8]>,
     at: usize,
@@ -269,8 +270,7 @@ const fn keys_of(physical: i64) -> Option<Keys> {
     }
 }
 
-/// Every column of every row group of a Parquet file, with its filter if it
-/// has one.
+/// All columns of all row groups of a Parquet file, with their filters.
 ///
 /// ```
 /// assert!(tamis_formats::parquet_chunks(b"no Parquet").is_err());
@@ -318,9 +318,9 @@ fn chunks_of(file: View<'_>) -> Result<Vec<Chunk>, Error> {
     Ok(found)
 }
 
-/// The filters of a column, or of the only one that has any.
+/// Reads the filters of a column, or of the only one that has filters.
 fn read(file: View<'_>, name: Option<&[u8]>) -> Result<Opened, Error> {
-    // A filter by itself.
+    // A single filter.
     if !file.starts_with(MAGIC) {
         let blocks = Blocks::read(file, 0)?;
         if blocks.0.end != file.len() {
@@ -362,7 +362,7 @@ impl Column {
         self.groups.iter().flatten()
     }
 
-    /// The one filter of a file that is nothing else.
+    /// The filter, if the file is a single one.
     fn only(&self, file: View<'_>) -> Option<&Blocks> {
         match &self.groups[..] {
             [Some(blocks)] if !file.starts_with(MAGIC) => Some(blocks),
@@ -447,8 +447,8 @@ impl Filter for Column {
     }
 }
 
-/// An empty filter by itself, for this many distinct values: with its header, as
-/// it lies in a file. Its size is a power of two, as readers expect.
+/// An empty single filter for this many distinct values, with its header as in
+/// a file. Its size is a power of two, as readers expect.
 pub(crate) fn create(keys: u64, rate: f64) -> Vec<u8> {
     let bits = -8.0 * keys.max(1) as f64 / (1.0 - rate.powf(1.0 / 8.0)).ln();
     let bytes = (bits / 8.0).clamp(BLOCK as f64, MOST_BYTES as f64).ceil() as u64;
@@ -477,18 +477,18 @@ pub struct NewFilter<'f> {
     pub filter: &'f [u8],
 }
 
-/// What must follow a Parquet file's data so that it has these filters: the
-/// filters and a footer that names them. All bytes before `data_end` stay as
-/// they are; the old footer, which begins there, is replaced.
+/// The bytes to write after a Parquet file's data to give it these filters: the
+/// filters and a footer that refers to them. All bytes before `data_end` stay
+/// as they are; the old footer, which begins there, is replaced.
 pub struct Addition {
-    /// Where the data ends, and the new bytes begin.
+    /// The end of the data, where the new bytes begin.
     pub data_end: usize,
     /// The new bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Adds filters to a Parquet file without touching its data. A filter that a
-/// column already has in a row group is replaced.
+/// Adds filters to a Parquet file without touching its data. Replaces filters
+/// that exist for the same column and row group.
 pub fn with_filters<'a>(
     file: impl Into<Bytes<'a>>,
     filters: &[NewFilter<'_>],

@@ -2,8 +2,8 @@
 //! capacity | f64 rate | u64 k | u64 count | u64 cache bits | cache | u64 buckets
 //! | buckets of 4096 bytes | data`.
 //!
-//! All bits of a key lie in one bucket. The cache, where there is one, has one
-//! more bit a key, and is asked first.
+//! All bits of a key are in one bucket. The cache, if there is one, has one
+//! more bit per key, and is checked first.
 
 use super::{MOST_BITS, MOST_HASHES, sized, with_zeros};
 use crate::about::About;
@@ -24,7 +24,7 @@ const COUNT: usize = 32;
 const BUCKET: u64 = 4096;
 const BUCKET_BITS: u64 = BUCKET * 8;
 
-/// What a filter is made to be good at.
+/// What a filter is optimised for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optimise {
     /// Nothing in particular, the default.
@@ -33,7 +33,7 @@ pub enum Optimise {
     Space,
     /// Look-ups, for more memory.
     Speed,
-    /// Both, as far as they go together.
+    /// Both, as far as possible.
     Best,
 }
 
@@ -46,7 +46,7 @@ struct Poppy {
     bucket: Modulus,
 }
 
-/// Whether its beginning is that of one.
+/// Whether a file begins like one of poppy's.
 pub(crate) fn is_like(start: &[u8]) -> bool {
     matches!(start, [2, 0..=3, 0, 0, 0, 0, 0, 0, ..])
 }
@@ -90,7 +90,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
 
 /// An empty filter.
 pub(crate) fn create(keys: u64, rate: f64, optimise: Optimise) -> Result<Vec<u8>, Error> {
-    // Every operation is the original's, in its order.
+    // Performs the original's operations in their order.
     let hashes_for = |bits: u64, keys: u64| (LN_2 * bits as f64 / keys as f64).ceil();
     let keys = keys.max(1);
     let bucket_keys = (BUCKET_BITS as f64 * LN_2.powf(2.0) / rate.ln()).abs() as u64;
@@ -119,7 +119,7 @@ pub(crate) fn create(keys: u64, rate: f64, optimise: Optimise) -> Result<Vec<u8>
     Ok(file)
 }
 
-/// A key's first hash: short ones are their own.
+/// A key's first hash; short keys are used as they are.
 fn first_hash(key: &[u8]) -> u64 {
     let mut short = [0; 8];
     match short.get_mut(..key.len()) {
@@ -144,7 +144,8 @@ impl Poppy {
         (cached, self.bucket.of(x) * BUCKET_BITS)
     }
 
-    /// Calls `each` with the key's bits in its bucket, while it answers true.
+    /// Calls `each` with the key's bits in its bucket for as long as it returns
+    /// true.
     #[inline]
     fn all(&self, first: u64, mut each: impl FnMut(u64) -> bool) -> bool {
         let (mut a, mut b) = (first, 0);
@@ -177,7 +178,7 @@ impl Filter for Poppy {
         in_cache && self.all(first, |bit| self.buckets.get(file, bucket + bit))
     }
 
-    /// The bit of the cache comes first, if there is one.
+    /// The cache's bit comes first, if there is one.
     fn explain(&self, file: View<'_>, key: &[u8]) -> Explanation {
         let first = first_hash(key);
         let (cached, bucket) = self.cache_bit_and_bucket(first);
@@ -221,7 +222,7 @@ impl Filter for Poppy {
             for (key, in_cache) in keys.iter().zip(&mut in_cache) {
                 let first = first_hash(key);
                 let (cached, bucket) = self.cache_bit_and_bucket(first);
-                // One bit of a small part of the file: asked at once.
+                // One bit of a small part of the file, so it is read at once.
                 if let (Some(bit), Some(cache)) = (cached, &self.cache) {
                     *in_cache = cache.get(file, bit);
                 }
@@ -237,7 +238,7 @@ impl Filter for Poppy {
         }
     }
 
-    /// A filter at its capacity takes only keys that it has.
+    /// A full filter only accepts keys that it already has.
     fn insert(&mut self, file: &mut Bytes<'_>, key: &[u8]) -> Result<bool, Error> {
         let first = first_hash(key);
         let (cached, bucket) = self.cache_bit_and_bucket(first);
@@ -290,7 +291,7 @@ impl Filter for Poppy {
         if let (Some(ours), Some(theirs)) = (&self.cache, &other.cache) {
             ours.union_with(file.to_mut(), theirs, more);
         }
-        // As poppy estimates it.
+        // Poppy's own estimate.
         let keys = self.key_count(file.view());
         let keys = keys.map_or(u64::MAX, |keys| keys.round() as u64);
         self.facts.set_count(file.to_mut(), Some(keys));
@@ -309,7 +310,7 @@ impl Filter for Poppy {
         self.buckets.fill(file)
     }
 
-    /// From how full each bucket is, and the cache.
+    /// From how full the cache and each bucket are.
     fn rate(&self, file: View<'_>) -> f64 {
         let cached = self.cache.map_or(1.0, |cache| cache.fill(file));
         let buckets = self.buckets.chunks(BUCKET_BITS);

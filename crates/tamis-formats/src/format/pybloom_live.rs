@@ -14,7 +14,7 @@ use crate::probe::Probe;
 use crate::slices::{Digest, Slices};
 use crate::{Error, Facts, Format, Keys};
 
-/// Its keys are `str(key)`, so that numbers are their text.
+/// Keys are converted by `str(key)`, so numbers are hashed as text.
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Only(&[Keys::Upper, Keys::Lower]),
     read_only: Some(READ_ONLY),
@@ -23,11 +23,11 @@ pub(crate) const ABOUT: About = About {
 
 const READ_ONLY: &str =
     "the file does not say which version hashes its keys, and a full one is followed by another";
-/// Each filter takes twice as many keys as the one before, or more: no memory has room for so many.
+/// Each filter holds at least twice as many keys as the one before: more can't fit in memory.
 const MOST_FILTERS: u32 = 64;
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
-    // The two can't be confused: of one file, only one has a length that fits.
+    // The two can't be confused: the length fits only one of them.
     let filter = scalable(file).or_else(|_| {
         let (plain, facts) = one(file, 0..file.len())?;
         Ok::<_, Error>(layers(vec![plain], facts))
@@ -70,7 +70,7 @@ fn scalable(file: View<'_>) -> Result<Layers, Error> {
         plains.push(plain);
     }
     fields.body("end", 0)?;
-    // What it was asked for is the first one's alone, and the others' come to it.
+    // Only the first filter has the requested rate; those of the others add to it.
     facts.rate = Some(rate.max(1.0 - no));
     Ok(layers(plains, facts))
 }
@@ -106,7 +106,7 @@ fn one(file: View<'_>, range: std::ops::Range<usize>) -> Result<(Plain, Facts), 
     Ok((Plain::new(Bits::low(at, bits), probe), facts))
 }
 
-/// The slices and their bits.
+/// The number of slices and their bits.
 fn shape(capacity: u64, rate: f64) -> (f64, f64) {
     let slices = (1.0 / rate).log2().ceil().max(1.0);
     let ln_2 = std::f64::consts::LN_2;

@@ -1,5 +1,5 @@
-//! The file of pybloomfiltermmap and pybloomfiltermmap3, how many bits a filter
-//! of it gets, and which of them are a key's.
+//! The file of pybloomfiltermmap and pybloomfiltermmap3, the number of bits of
+//! its filters, and the bits of a key.
 //!
 //! ```text
 //!    0   9  "MBITARRAY"
@@ -14,9 +14,10 @@
 //! 1280      the bits, the lowest of a byte first
 //! ```
 //!
-//! Up to version 0.1.10, of 2010, the struct ends behind the pointer: it has 1056
-//! bytes, or 1048 on machines of 32 bits. The hash changed four times since, and no
-//! file says which it has; how many bits a version gives a filter often does.
+//! Up to version 0.1.10, from 2010, the struct ends after the pointer: it has
+//! 1056 bytes, or 1048 on 32-bit machines. The hash has changed four times
+//! since, and files don't say which one they use; often, the number of bits
+//! that a version chooses shows it.
 
 use super::MOST_BITS;
 use crate::about::{About, OtherKeys};
@@ -34,7 +35,7 @@ use std::io::Read as _;
 
 pub use crate::names::Hash;
 
-/// Keys are text and bytes as they are; anything else is Python's `hash()` of it.
+/// Text and bytes are hashed as they are; other keys by their Python `hash()`.
 pub(crate) const ABOUT: About = About {
     start: MAGIC,
     other_keys: OtherKeys::Text,
@@ -43,15 +44,15 @@ pub(crate) const ABOUT: About = About {
     })
 };
 
-/// What a file begins with.
+/// The start of a file.
 pub const MAGIC: &[u8; 9] = b"MBITARRAY";
-/// Where the bits begin.
+/// The position of the bits.
 pub const BITS_AT: usize = 1280;
 /// The most hashes the struct has room for.
 pub const MOST_HASHES: usize = 256;
 
 const STRUCT_LEN: u32 = 1200;
-/// Of 2010, on machines of 64 and of 32 bits.
+/// From 2010, on 64-bit and 32-bit machines.
 const OLD_STRUCT_LENS: [u32; 2] = [1056, 1048];
 const BITS: usize = 9;
 const LEN: usize = 17;
@@ -63,7 +64,7 @@ const SEEDS: usize = STRUCT + 20;
 const VERSION: usize = STRUCT + 1056;
 const COUNT_CORRECT: usize = STRUCT + 1057;
 
-/// What a filter is, apart from its bits.
+/// The parameters of a filter, without its bits.
 ///
 /// ```
 /// use tamis_formats::pybloomfilter::Shape;
@@ -83,25 +84,25 @@ const COUNT_CORRECT: usize = STRUCT + 1057;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
-    /// For how many keys.
+    /// The number of keys it is made for.
     pub capacity: u64,
-    /// For which rate.
+    /// The rate it is made for.
     pub error_rate: f64,
-    /// How many bits.
+    /// The number of bits.
     pub bits: u64,
-    /// One hash each.
+    /// One hash per seed.
     pub seeds: Vec<u32>,
     /// How keys are hashed.
     pub hash: Hash,
 }
 
 impl Shape {
-    /// How many bytes the bits take.
+    /// The number of bytes of the bits.
     pub const fn bytes(&self) -> u64 {
         self.bits.div_ceil(8)
     }
 
-    /// How many bytes a file has, at least.
+    /// The least length of a file.
     pub const fn file_len(&self) -> u64 {
         BITS_AT as u64 + self.bytes()
     }
@@ -116,7 +117,7 @@ impl Shape {
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, MAGIC);
         put(BITS, &self.bits.to_le_bytes());
-        // Where the shorter struct can say which hash it is, it does.
+        // Uses the shorter struct where that identifies the hash.
         let is_old = self.hash == Hash::Djb;
         let len = if is_old {
             OLD_STRUCT_LENS[0]
@@ -137,8 +138,8 @@ impl Shape {
         bytes
     }
 
-    /// Reads the start of a file `file_len` long; also the other hashes that it
-    /// may be of, where it does not say. The hash that is asked for is not doubted.
+    /// Reads the start of a file of length `file_len`. Also returns the other
+    /// hashes that the file may use, if it doesn't say and none was asked for.
     pub fn decode(
         start: &[u8],
         file_len: u64,
@@ -188,9 +189,9 @@ impl Shape {
         Ok((shape, others))
     }
 
-    /// The newest hash whose versions make a filter of these numbers, and the
-    /// older ones that may be. Where the user chose a part of a key for the
-    /// capacity, it may be any.
+    /// The newest hash whose versions make a filter with these numbers, and the
+    /// older ones that may be possible. If none fits, because the user passed a
+    /// fractional capacity, it may be any.
     fn likely(&self) -> (Hash, &'static [Hash]) {
         let fits = |hash: &Hash| self.is_made_by(*hash);
         match (
@@ -202,8 +203,8 @@ impl Shape {
         }
     }
 
-    /// Whether a version with this hash makes a filter of these numbers. Only the
-    /// newest lets its users choose how many hashes there are.
+    /// Whether a version with this hash makes a filter with these numbers. Only
+    /// the newest lets users choose the number of hashes.
     fn is_made_by(&self, hash: Hash) -> bool {
         let (keys, rate) = (self.capacity as f64, self.error_rate);
         let (bits, hashes) = (self.bits as f64, self.seeds.len() as f64);
@@ -218,7 +219,7 @@ impl Shape {
             }
             Hash::Murmur32 => hashes == of_rate.floor() && bits == times(1.0),
             Hash::Sha512 | Hash::SuperFast => hashes == of_rate.ceil() && bits == times(2.0),
-            // The next prime, unless that is too far.
+            // The next prime, unless it is too far away.
             Hash::Djb => {
                 let least = 5.0 * (keys * rate.ln().abs() / (LN_2 * LN_2)).ceil();
                 hashes == (LN_2 * bits / keys).ceil() && (0.0..=5002.0).contains(&(bits - least))
@@ -227,20 +228,20 @@ impl Shape {
     }
 }
 
-/// How many hashes a rate asks for; rounded down, as the format's makers do.
+/// The number of hashes for a rate; rounded down, as in the original.
 pub fn hashes_for(error_rate: f64) -> f64 {
     (1.0 / error_rate).log2().floor().max(1.0)
 }
 
-/// How many bits `hashes` hashes need for a capacity and a rate. Every
-/// operation is the one the original does, in its order: the sizes agree to
+/// The number of bits that `hashes` hashes need for a capacity and a rate.
+/// Performs the original's operations in their order, so that sizes agree to
 /// the bit.
 pub fn bits_for(capacity: f64, error_rate: f64, hashes: usize) -> f64 {
     let per_hash = (capacity * error_rate.ln().abs() / (hashes as f64 * (LN_2 * LN_2))).ceil();
     ((hashes as f64 * per_hash / 8.0).ceil() * 8.0).max(128.0)
 }
 
-/// A key, as Python has it.
+/// A key in Python's terms.
 #[derive(Clone, Copy, Debug)]
 pub enum Key<'k> {
     /// Bytes, or text as UTF-8.
@@ -255,8 +256,7 @@ impl<'k> From<&'k [u8]> for Key<'k> {
     }
 }
 
-/// How a filter turns a key into bits: its seeds, their hash and its number of
-/// bits.
+/// Computes a key's bits: a filter's seeds, their hash and its number of bits.
 ///
 /// ```
 /// use tamis_formats::pybloomfilter::{Hash, Key, Probes};
@@ -277,7 +277,7 @@ pub struct Probes {
 
 impl Probes {
     /// # Panics
-    /// If there are no bits.
+    /// If `bits` is zero.
     pub fn new(hash: Hash, seeds: &[u32], bits: u64) -> Self {
         assert!(bits > 0, "a key needs a bit");
         Self {
@@ -293,18 +293,18 @@ impl Probes {
         self.hash
     }
 
-    /// One hash each.
+    /// One hash per seed.
     pub const fn seeds(&self) -> &[u32] {
         &self.seeds
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     pub const fn bits(&self) -> u64 {
         self.bits
     }
 
     /// Calls `group` with the key's bits, a few at a time, for as long as it
-    /// answers true; says whether it always did.
+    /// returns true; returns whether it always did.
     #[inline]
     pub fn all(&self, key: Key<'_>, mut group: impl FnMut(&[u64]) -> bool) -> bool {
         let bytes;
@@ -325,7 +325,7 @@ impl Probes {
     }
 }
 
-/// Reads a file, whose hash may be known.
+/// Reads a file. `asked` is its hash, if known.
 pub(crate) fn read(file: View<'_>, asked: Option<Hash>) -> Result<Opened, Error> {
     let start = file.read(0..file.len().min(BITS_AT));
     let (shape, other_hashes) = Shape::decode(&start, file.len() as u64, asked)?;
@@ -341,21 +341,21 @@ pub(crate) fn read(file: View<'_>, asked: Option<Hash>) -> Result<Opened, Error>
     let seeds = shape.seeds.into();
     let mut filter = PlainFile::new(bits, Probe::Seeds { hash, seeds }).facts(facts);
     if hash == Hash::Djb {
-        // Numbers are hashed as no bytes are.
+        // Numbers don't hash like any bytes.
         filter.keys = Some(&[Keys::Utf8]);
     }
     Ok(filter.into())
 }
 
-/// Whether a file may be a text of `to_base64`: it begins as base64 of zlib does.
+/// Whether a file may be text of `to_base64`: it begins like base64 of zlib.
 pub(crate) fn is_like_text(file: View<'_>) -> bool {
     let start = file.read(0..file.len().min(512));
     let is_text = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(byte);
     matches!(*start, [b'e', b'A' | b'F' | b'J' | b'N', ..]) && start.iter().all(is_text)
 }
 
-/// What a text of `to_base64` is of, which packs twice; none if it is no such
-/// text. It is not unpacked to more than `most` bytes.
+/// Unpacks text of `to_base64`, which is packed twice, to at most `most` bytes;
+/// `None` if it isn't such text.
 pub(crate) fn from_base64(text: View<'_>, most: u64) -> Option<Result<Vec<u8>, Error>> {
     if !is_like_text(text) || text.len() as u64 > most {
         return None;
@@ -368,7 +368,7 @@ pub(crate) fn from_base64(text: View<'_>, most: u64) -> Option<Result<Vec<u8>, E
     file.starts_with(MAGIC).then_some(Ok(file))
 }
 
-/// What is inside of base64 of zlib, cut behind `most` bytes.
+/// Decodes base64 and unpacks zlib, up to `most` bytes.
 fn unpack(text: &[u8], most: u64) -> Result<Vec<u8>, ()> {
     let digits: Vec<u8> = (text.iter().copied())
         .filter(|byte| !byte.is_ascii_whitespace())
@@ -380,12 +380,12 @@ fn unpack(text: &[u8], most: u64) -> Result<Vec<u8>, ()> {
     Ok(inside)
 }
 
-/// What `to_base64` makes of a file, but for how hard zlib tries.
+/// The output of `to_base64` for a file, except for the compression level.
 pub(crate) fn to_base64(file: &[u8]) -> Vec<u8> {
     let pack = |bytes: &[u8]| {
         let mut packed = Vec::new();
         let level = flate2::Compression::best();
-        // Reading from memory and writing to it can't fail.
+        // Reading from and writing to memory can't fail.
         let _ = flate2::read::ZlibEncoder::new(bytes, level).read_to_end(&mut packed);
         STANDARD.encode(packed).into_bytes()
     };

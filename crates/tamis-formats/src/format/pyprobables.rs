@@ -1,5 +1,5 @@
-//! pyprobables' `BloomFilter.export`: the bits, then `u64 capacity | u64 keys |
-//! f32 rate`, little-endian, from which the number of bits follows.
+//! pyprobables' `BloomFilter.export`: the bits, then `u64 capacity | u64 keys | f32 rate`, little-endian, which
+//! determine the number of bits.
 
 use super::{MOST_BITS, MOST_HASHES};
 use crate::about::{About, OtherKeys};
@@ -11,7 +11,7 @@ use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Facts, Format, Keys};
 
-/// Its keys are Python's str, whose code points are hashed, or bytes: see [`Probe`].
+/// Its keys are Python's str, hashed by code points, or bytes: see [`Probe`].
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Text,
     read_only: Some("the file does not say whether its keys are str or bytes"),
@@ -19,7 +19,7 @@ pub(crate) const ABOUT: About = About {
 };
 
 const END: usize = 20;
-/// The square of ln 2, as its makers write it.
+/// The square of ln 2, with the original's digits.
 const LN_2_SQUARED: f64 = 0.480_453_013_918_2;
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {

@@ -1,6 +1,6 @@
-//! rbloom's `save`: `u64 k | bits`, little-endian. Nothing in it can be
-//! recognised, and the hash is a function of its user's. What is assumed is that
-//! of its documentation: the first 16 bytes of SHA-256, big-endian.
+//! rbloom's `save`: `u64 k | bits`, little-endian. Nothing in it identifies the
+//! format, and its user chooses the hash function. We assume the one in its
+//! documentation: the first 16 bytes of SHA-256, big-endian.
 
 use super::{MOST_BITS, MOST_HASHES};
 use crate::about::{About, OtherKeys};
@@ -12,7 +12,7 @@ use crate::plain_file::PlainFile;
 use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 
-/// The documentation hashes pickles; many hash the text.
+/// The documentation hashes pickles; many users hash the text.
 pub(crate) const ABOUT: About = About {
     other_keys: OtherKeys::Text,
     is_guessed: false,

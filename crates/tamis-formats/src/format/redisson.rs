@@ -1,4 +1,4 @@
-//! Redisson's filter: a Redis string as SETBIT writes it. Its numbers stand in
+//! Redisson's filter: a Redis string written with SETBIT. Its parameters are in
 //! another key, so the string alone can't be opened.
 
 use super::{MOST_HASHES, sized, with_zeros};
@@ -11,7 +11,8 @@ use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// Keys are made by the codec, which nothing names: StringCodec's are UTF-8.
+/// The codec, which isn't recorded, determines the bytes of keys: StringCodec
+/// uses UTF-8.
 pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Kryo5, Keys::Json], |_, _| {
     Err(Error::corrupt(
         Format::Redisson,
@@ -21,10 +22,10 @@ pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Kryo5, Keys::Json
     ))
 });
 
-/// A Redis string has no more than 512 MiB.
+/// A Redis string has at most 512 MiB.
 const MOST_BITS: u64 = 1 << 32;
 
-/// Size and hashes of a new filter.
+/// The size and the number of hashes of a new filter.
 pub(crate) fn shape(keys: u64, rate: f64) -> Result<(u64, u32), Error> {
     let keys = keys.max(1) as f64;
     let bits = (-keys * rate.ln() / (LN_2 * LN_2)).trunc();
@@ -32,8 +33,8 @@ pub(crate) fn shape(keys: u64, rate: f64) -> Result<(u64, u32), Error> {
     Ok((sized(bits.max(1.0), MOST_BITS)?, hashes as u32))
 }
 
-/// Which bits of its Redis string a key of a Redisson filter has: to ask and
-/// change one that lives in Redis.
+/// Computes the bits that a key of a Redisson filter has in its Redis string,
+/// to query and change one in Redis.
 ///
 /// ```
 /// use tamis_formats::RedissonShape;
@@ -60,18 +61,18 @@ impl Shape {
         })
     }
 
-    /// Of a new filter, as Redisson makes it.
+    /// The shape of a new filter, as chosen by Redisson.
     pub fn for_keys(keys: u64, rate: f64) -> Result<Self, Error> {
         let (size, hashes) = shape(keys, rate)?;
         Self::new(size, hashes)
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// How many bits a key has.
+    /// The number of bits per key.
     pub const fn hashes(&self) -> u32 {
         self.hashes
     }
@@ -87,12 +88,13 @@ impl Shape {
         bits
     }
 
-    /// How often a key that is not in it is taken for one, with this many bits set.
+    /// The false-positive rate with this many bits set.
     pub fn rate_now(&self, ones: u64) -> f64 {
         (ones as f64 / self.size as f64).powf(self.hashes.into())
     }
 
-    /// The number of keys, estimated from how many bits are set; none if all are.
+    /// The number of keys, estimated from the number of set bits; `None` if all
+    /// are set.
     pub fn keys_now(&self, ones: u64) -> Option<f64> {
         let bits = self.size as f64;
         keys_by_fill(ones as f64 / bits, bits, self.hashes.into())
@@ -113,7 +115,7 @@ fn check(size: u64, hashes: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// The string has the bytes up to the last set bit; the rest is added.
+/// The string ends at its last set bit; zeros are added.
 pub(crate) fn read(string: Vec<u8>, size: u64, hashes: u32) -> Result<Opened, Error> {
     check(size, hashes)?;
     let bits = Bits::new(0, size, Order::High);

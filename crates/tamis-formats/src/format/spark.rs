@@ -12,7 +12,7 @@ use crate::probe::Probe;
 use crate::{Error, Format, Keys};
 use std::f64::consts::LN_2;
 
-/// Strings and binary are their bytes, all whole numbers are longs.
+/// Strings and binary are hashed as bytes, all integers as longs.
 pub(crate) const ABOUT: About = About::new(&[Keys::Utf8, Keys::Int64], read);
 
 fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
@@ -37,7 +37,7 @@ fn read(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     Ok(PlainFile::new(bits, probe).into())
 }
 
-/// An empty filter: of version 2 if it has a seed.
+/// An empty filter; with a seed, of version 2.
 pub(crate) fn create(keys: u64, rate: f64, seed: Option<u32>) -> Result<Vec<u8>, Error> {
     let keys = keys.max(1) as f64;
     let bits = (-keys * rate.ln() / (LN_2 * LN_2)).trunc();

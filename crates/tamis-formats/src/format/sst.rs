@@ -1,5 +1,5 @@
-//! The filter in a table of LevelDB or RocksDB: found through the file's
-//! footer and the block of blocks that it names.
+//! The filter in a table of LevelDB or RocksDB: found through the file's footer
+//! and the metaindex block that it names.
 
 use crate::about::{About, Read};
 use crate::bits::Bits;
@@ -13,7 +13,7 @@ use crate::{Error, Format, Keys};
 use std::ops::Range;
 use tamis::internals::raw::{Cell, Explanation, Joined, Look};
 
-/// Its keys are users' keys, without sequence numbers.
+/// Its keys are user keys, without sequence numbers.
 pub(crate) const LEVELDB: About = about(&LEVELDB_MAGIC, read_leveldb);
 pub(crate) const ROCKSDB: About = about(&ROCKSDB_MAGIC, read_rocksdb);
 
@@ -29,26 +29,26 @@ const LEVELDB_MAGIC: [u8; 8] = 0xdb47_7524_8b80_fb57_u64.to_le_bytes();
 const ROCKSDB_MAGIC: [u8; 8] = 0x88e2_41b7_85f4_cff7_u64.to_le_bytes();
 const LEVELDB_FILTER: &[u8] = b"filter.leveldb.BuiltinBloomFilter2";
 const ROCKSDB_FILTER: &[u8] = b"fullfilter.";
-/// Behind every block: its compression and a sum.
+/// After every block: its compression and a checksum.
 const BLOCK_TRAILER: u64 = 5;
 const LINE: u64 = 64;
 
-/// LevelDB's filters of a table, one for some of its blocks.
+/// The filters of a LevelDB table, each for some of its blocks.
 #[derive(Clone, Debug)]
 struct LevelDb {
     parts: Vec<Plain>,
-    /// Whether some are of a newer version: they may have any key.
+    /// Whether some filters have a newer version: they may have any key.
     has_unknown: bool,
 }
 
-/// RocksDB's filter of a table.
+/// The filter of a RocksDB table.
 #[derive(Clone, Debug)]
 struct RocksDb {
     lines: Bits,
     probes: u32,
 }
 
-/// Where a block lies.
+/// The position of a block.
 struct Handle {
     at: u64,
     len: u64,
@@ -74,7 +74,7 @@ impl Handle {
         })
     }
 
-    /// The block, which must not be compressed.
+    /// The range of the block, which must not be compressed.
     fn block(&self, format: Format, file: View<'_>) -> Result<Range<usize>, Error> {
         let corrupt = |what, expected: &dyn std::fmt::Display, got: u64| {
             Err(Error::corrupt(format, what, expected, got))
@@ -103,7 +103,7 @@ fn read_leveldb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     let blocks = Handle::read(&mut Fields::new(FORMAT, &footer[..]))?;
     let filter = find(FORMAT, file, &blocks, |name| name == LEVELDB_FILTER)?;
     let block = filter.block(FORMAT, file)?;
-    // Filters, where each begins, where that list begins, and log2 of the
+    // Filters, the offset of each, the offset of that list, and log2 of the
     // bytes of data that share one.
     let body = file.read(block.clone());
     let corrupt = |what, expected: &dyn std::fmt::Display, got: usize| {
@@ -130,7 +130,7 @@ fn read_leveldb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
             .map(|filter| filter.split_last())
             .ok_or_else(|| corrupt("filter", &"one within its block", pair[0]))?
         else {
-            continue; // of blocks without keys
+            continue; // for blocks without keys
         };
         match (*hashes, bits.len() as u64) {
             (31.., _) => has_unknown = true,
@@ -167,7 +167,7 @@ fn read_rocksdb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     fields.u8("kind of sums")?;
     let blocks = match version {
         1..=5 => Handle::read(&mut fields)?,
-        // The block of blocks lies right before the footer.
+        // The metaindex block is right before the footer.
         6.. => {
             fields.skip("footer's sums", 12)?;
             let len = u64::from(fields.u32_le("length of a block")?);
@@ -209,7 +209,7 @@ fn read_rocksdb(file: View<'_>, _: Option<&[u8]>) -> Result<Opened, Error> {
     .into())
 }
 
-/// The entry of the block of blocks whose name is the one.
+/// The entry with this name in the metaindex block.
 fn find(
     format: Format,
     file: View<'_>,
@@ -282,7 +282,7 @@ impl Filter for LevelDb {
 }
 
 impl RocksDb {
-    /// The key's line, and its bits there.
+    /// The key's line, and its bits in it.
     fn line_and_bits(&self, key: &[u8]) -> (u64, impl Iterator<Item = u64>) {
         let hash = xxph3_64(key);
         let line = ((hash & 0xFFFF_FFFF) * (self.lines.len / (LINE * 8))) >> 32;

@@ -1,5 +1,5 @@
-//! A filter of valkey-bloom, as its dumps hold it (the crate `bloomfilter` 3):
-//! `u8 1 | u64 bytes | u32 k | 32 bytes seed | bits`, little-endian.
+//! A filter of valkey-bloom, as in its dumps (the crate `bloomfilter` 3): `u8 1
+//! | u64 bytes | u32 k | 32 bytes seed | bits`, little-endian.
 
 use super::{MOST_BITS, MOST_HASHES};
 use crate::about::About;

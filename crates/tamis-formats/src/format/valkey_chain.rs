@@ -1,5 +1,5 @@
-//! valkey-bloom's Bloom filter: layers of which each is a filter of the crate
-//! `bloomfilter`, the newest of which takes keys until it is full.
+//! valkey-bloom's Bloom filter: layers that are filters of the crate
+//! `bloomfilter`. The newest one accepts keys until it is full.
 
 use super::redis::rdb::{Sink, Source};
 use super::{sized, valkey, with_zeros};
@@ -8,19 +8,19 @@ use crate::plain::Plain;
 use crate::{Error, Format};
 
 const FORMAT: Format = Format::Valkey;
-/// What stands before the bits of a layer.
+/// The length of a layer's header before its bits.
 const LAYER_HEADER: u64 = 45;
 const MOST_LAYERS: u64 = 1024;
 const MOST_BYTES: u64 = 1 << 45;
-/// The version of what BF.LOAD takes.
+/// The version of BF.LOAD's format.
 const LOAD_VERSION: u8 = 1;
-/// The seed of filters that have no random one.
+/// The seed of filters without a random one.
 const FIXED_SEED: [u8; 32] = [
     89, 15, 245, 34, 234, 120, 17, 218, 167, 20, 216, 9, 59, 62, 123, 217, 29, 137, 138, 115, 62,
     152, 136, 135, 48, 127, 151, 205, 40, 7, 51, 131,
 ];
 
-/// valkey-bloom's Bloom filter, as its server holds it.
+/// valkey-bloom's Bloom filter, as kept by its server.
 ///
 /// ```
 /// use tamis_formats::valkeybloom::Chain;
@@ -32,7 +32,7 @@ const FIXED_SEED: [u8; 32] = [
 /// ```
 #[derive(Clone, Debug)]
 pub struct Chain {
-    /// 0 is a filter that can't grow.
+    /// 0: the filter can't grow.
     expansion: u32,
     rate: f64,
     tightening: f64,
@@ -104,7 +104,8 @@ impl Chain {
         })
     }
 
-    /// An empty one. `expansion` 0 takes no more than `capacity` keys.
+    /// An empty one. With `expansion` 0, it accepts no more than `capacity`
+    /// keys.
     pub fn new(
         capacity: u64,
         rate: f64,
@@ -116,8 +117,8 @@ impl Chain {
         Self::assembled(expansion.into(), rate, tightening, vec![first])
     }
 
-    /// Reads the fields of an RDB value, in their order. Never panics, whatever
-    /// they are.
+    /// Reads the fields of an RDB value, in order. Never panics, whatever the
+    /// fields.
     pub fn decode<'a>(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let count = reader.unsigned("layers")?;
         if !(1..=MOST_LAYERS).contains(&count) {
@@ -131,7 +132,7 @@ impl Chain {
         for i in 1..=count {
             let data = reader.string("layer")?.into_owned();
             let capacity = reader.unsigned("capacity")?;
-            // Of older layers it is not said: they are full.
+            // Older layers are full, so their counts aren't stored.
             let keys = if i == count {
                 reader.unsigned("keys")?
             } else {
@@ -156,7 +157,7 @@ impl Chain {
         out.unsigned(self.newest().keys);
     }
 
-    /// Reads what BF.LOAD takes. Never panics, whatever the bytes.
+    /// Reads the argument of BF.LOAD. Never panics, whatever the bytes.
     pub fn of_load(bytes: &[u8]) -> Result<Self, Error> {
         let mut fields = Fields::new(FORMAT, bytes);
         fields.ranged("version", LOAD_VERSION..=LOAD_VERSION, Fields::u8)?;
@@ -176,7 +177,7 @@ impl Chain {
         Self::assembled(expansion.into(), rate, tightening, layers)
     }
 
-    /// What BF.LOAD takes.
+    /// The argument of BF.LOAD.
     pub fn to_load(&self) -> Vec<u8> {
         let mut out = vec![LOAD_VERSION];
         out.extend(self.expansion.to_le_bytes());
@@ -197,7 +198,7 @@ impl Chain {
         &self.layers[self.layers.len() - 1]
     }
 
-    /// What keys are hashed with, of all layers.
+    /// The seed of the hashes of all layers.
     pub fn seed(&self) -> [u8; 32] {
         let seed = &self.layers[0].data[13..];
         std::array::from_fn(|i| seed[i])
@@ -212,7 +213,7 @@ impl Chain {
         (self.layers.iter().rev()).any(|layer| layer.plain.contains(layer.data[..].into(), key))
     }
 
-    /// Adds a key; whether it was new.
+    /// Adds a key; returns whether it was new.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
         if self.contains(key) {
             return Ok(false);
@@ -235,14 +236,14 @@ impl Chain {
         Ok(true)
     }
 
-    /// Keys and rate of the next layer.
+    /// The capacity and the rate of the next layer.
     fn next(&self) -> (u64, f64) {
         let capacity = self.newest().capacity.saturating_mul(self.expansion.into());
         let rate = self.rate * self.tightening.powi(self.layers.len() as i32);
         (capacity, rate.max(f64::MIN_POSITIVE))
     }
 
-    /// The bytes that the next new key takes, 0 while there is room.
+    /// The memory in bytes that the next new key needs; 0 while there is room.
     pub fn growth_bytes(&self) -> u64 {
         let newest = self.newest();
         if newest.keys < newest.capacity || self.expansion == 0 {
@@ -253,34 +254,34 @@ impl Chain {
         LAYER_HEADER + bytes.ceil() as u64
     }
 
-    /// The keys that were new.
+    /// The number of keys that were new.
     pub fn keys(&self) -> u64 {
         self.layers.iter().map(|layer| layer.keys).sum()
     }
 
-    /// The keys that all layers take.
+    /// The capacity of all layers.
     pub fn capacity(&self) -> u64 {
         let capacities = self.layers.iter().map(|layer| layer.capacity);
         capacities.fold(0, u64::saturating_add)
     }
 
-    /// The rate that was asked for.
+    /// The rate that was requested.
     pub const fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// What the rate of each layer is multiplied by for the next.
+    /// The factor between the rate of a layer and that of the next.
     pub const fn tightening(&self) -> f64 {
         self.tightening
     }
 
-    /// How many times larger a new layer is than the last; none if it takes no
-    /// more than its capacity.
+    /// How many times larger a new layer is than the last; `None` if the filter
+    /// doesn't grow.
     pub fn expansion(&self) -> Option<u32> {
         Some(self.expansion).filter(|times| *times > 0)
     }
 
-    /// An empty one that began alike.
+    /// An empty filter with the same initial parameters.
     pub fn template(&self) -> Result<Self, Error> {
         let first = &self.layers[0];
         let header = &first.data[..LAYER_HEADER as usize];
@@ -297,12 +298,12 @@ impl Chain {
         self.layers.iter().map(|layer| &*layer.data).collect()
     }
 
-    /// The memory of its parts, for servers that move it.
+    /// The buffers of its parts, for servers that defragment memory.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         self.layers.iter_mut().map(|layer| &mut layer.data)
     }
 
-    /// Where the list of them lies, and how it is aligned.
+    /// The address and the alignment of the list of layers.
     pub fn list(&self) -> (*const u8, usize) {
         (self.layers.as_ptr().cast(), align_of::<Layer>())
     }

@@ -1,7 +1,7 @@
-//! MD5 and SHA-1, as RFC 1321 and FIPS 180-4 have them: for filters whose makers took them, of keys, so short and plain.
-//! Neither protects anything.
+//! MD5 and SHA-1, as in RFC 1321 and FIPS 180-4, for filters whose systems use them. They hash keys, so short and plain
+//! code is enough. Not used for security.
 
-/// Pads bytes as both do, and runs `compress` over blocks of 64: a one, zeros, and the number of bits.
+/// Pads bytes as both do (a one, zeros, and the number of bits), and runs `compress` on blocks of 64.
 fn blocks(bytes: &[u8], length: [u8; 8], mut compress: impl FnMut(&[u8; 64])) {
     let (whole, rest) = bytes.as_chunks::<64>();
     whole.iter().for_each(&mut compress);
@@ -32,7 +32,7 @@ pub(crate) fn md5(bytes: &[u8]) -> [u8; 16] {
                 2 => (b ^ c ^ d, 3 * i + 5),
                 _ => (c ^ (b | !d), 7 * i),
             };
-            // The sine's first 32 bits behind the point, in each round of another angle.
+            // The first 32 bits of a sine's fraction; the angle depends on the round.
             let round = ((i + 1) as f64).sin().abs() * 4_294_967_296.0;
             let sum = a.wrapping_add(mixed).wrapping_add(round as u32);
             let turned = sum
@@ -99,7 +99,7 @@ mod tests {
         u64::from_be_bytes(*digest.first_chunk().unwrap())
     }
 
-    /// What `md5sum` and `sha1sum` say of so many letters.
+    /// The output of `md5sum` and `sha1sum` for this many letters.
     #[test]
     fn digests_are_the_known_ones() {
         for (len, small, large) in [

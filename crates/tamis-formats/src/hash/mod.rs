@@ -1,7 +1,7 @@
-//! The hashes that other systems' files are made with. Each is the variant of
-//! its file format, odd ones included; the vectors are another implementation's,
-//! for every length that has broken one. xxph3 has none but RocksDB: a table of
-//! it with such keys is among the samples.
+//! The hashes of other systems' files. Each is the variant of its file format,
+//! including odd ones. Test vectors come from other implementations and cover
+//! every length that has ever broken one. For xxph3, only RocksDB implements
+//! it: the samples include one of its tables with such keys.
 
 pub(crate) mod crates;
 pub(crate) mod md;

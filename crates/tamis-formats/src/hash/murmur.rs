@@ -1,25 +1,25 @@
-//! MurmurHash2 and 3, as the systems that use them have them.
+//! MurmurHash2 and 3, in the variants of the systems that use them.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// How the bytes after the last whole block are read. In Java a byte has a
-/// sign, and some ports forgot to take it away.
+/// How the bytes after the last whole block are read. Java's bytes are signed,
+/// and some ports forgot to clear the sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     Plain,
-    /// Bytes from 0x80 on set all bits above them, too (Cassandra).
+    /// Bytes from 0x80 on also set all bits above them (Cassandra).
     Signed,
 }
 
-/// Up to eight bytes of Java's as a little-endian number.
+/// Up to eight signed bytes as a little-endian number.
 #[inline]
 fn signed(bytes: &[u8]) -> u64 {
     let shifted = |(i, byte): (usize, &u8)| (i64::from(*byte as i8) as u64) << (8 * i);
     bytes.iter().enumerate().map(shifted).fold(0, |x, y| x ^ y)
 }
 
-/// MurmurHash3 for 64-bit machines, 128 bits: both halves.
+/// 128-bit MurmurHash3 for 64-bit machines: both halves.
 #[inline]
 pub(crate) fn x64_128(key: &[u8], seed: u64, of_tail: Tail) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
@@ -38,7 +38,7 @@ pub(crate) fn x64_128(key: &[u8], seed: u64, of_tail: Tail) -> (u64, u64) {
             (signed(low), signed(high))
         }
     };
-    // Mixing leaves zero as it is: an absent half needs no branch.
+    // Mixing keeps zero, so an absent half needs no branch.
     h2 ^= mix_high(high) ^ key.len() as u64;
     h1 ^= mix_low(low) ^ key.len() as u64;
     h1 = h1.wrapping_add(h2);
@@ -47,14 +47,14 @@ pub(crate) fn x64_128(key: &[u8], seed: u64, of_tail: Tail) -> (u64, u64) {
     (h1, h2.wrapping_add(h1))
 }
 
-/// [`x64_128`] under several seeds at once: of each the two halves, XORed, and
-/// what `then` makes of them.
+/// [`x64_128`] with several seeds at once: XORs the halves of each hash and
+/// passes it to `then`.
 ///
-/// What a block contributes doesn't depend on the seed, so it is prepared once;
-/// the chains of the seeds are independent, so the processor runs them side by
-/// side. `then` is called here, lane by lane: if the hashes were returned, the
-/// compiler would finish them in vectors, whose 64-bit products are slower than
-/// two plain ones.
+/// A block's contribution doesn't depend on the seed, so it is prepared once;
+/// the chains of the seeds are independent, so the processor runs them in
+/// parallel. `then` is called here, lane by lane: if the hashes were returned,
+/// the compiler would finish them in vectors, whose 64-bit products are slower
+/// than two plain ones.
 #[inline(always)]
 pub(crate) fn x64_128_folded<const LANES: usize>(
     key: &[u8],
@@ -79,7 +79,7 @@ pub(crate) fn x64_128_folded<const LANES: usize>(
                 .wrapping_add(0x3849_5ab5);
         }
     }
-    // Mixing leaves zero as it is: an absent half needs no branch.
+    // Mixing keeps zero, so an absent half needs no branch.
     let (low, high) = halves(tail(key));
     let (low, high) = (mix_low(low), mix_high(high));
     let len = key.len() as u64;
@@ -102,7 +102,7 @@ fn tail(key: &[u8]) -> u128 {
     if let Some(last) = key.last_chunk() {
         return u128::from_le_bytes(*last) >> (8 * (16 - rest));
     }
-    // Two reads that overlap agree on the bytes they share.
+    // Two overlapping reads agree on the bytes they share.
     if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
         return u128::from(u64::from_le_bytes(*first))
             | u128::from(u64::from_le_bytes(*last)) << (8 * (rest - 8));
@@ -140,7 +140,7 @@ fn finish_64(mut x: u64) -> u64 {
     x ^ x >> 33
 }
 
-/// ORC's own MurmurHash3 of 64 bits: the first half's steps, alone.
+/// ORC's own 64-bit MurmurHash3: only the steps of the first half.
 #[inline]
 pub(crate) fn orc_64(key: &[u8], seed: u64) -> u64 {
     let (blocks, rest) = key.as_chunks::<8>();
@@ -171,8 +171,8 @@ pub(crate) fn x86_32(key: &[u8], seed: u32) -> u32 {
     finish_32(hash ^ mix_32(padded(rest) as u32) ^ key.len() as u32)
 }
 
-/// The same as Spark has it: each byte after the last whole block is a block
-/// of its own, with its sign.
+/// Spark's variant: each byte after the last whole block is a separate block,
+/// sign-extended.
 #[inline]
 pub(crate) fn spark_32(key: &[u8], seed: u32) -> u32 {
     let (blocks, rest) = key.as_chunks::<4>();

@@ -1,8 +1,8 @@
-//! SHA-256, SHA-384 and SHA-512, as FIPS 180-4 has them: of keys, not of files, so short
-//! and plain.
+//! SHA-256, SHA-384 and SHA-512, as in FIPS 180-4. They hash keys, not files, so short and plain
+//! code is enough.
 
-/// The first 64 bits of the fractional parts of the primes' square roots; the
-/// first 32 of them are SHA-256's.
+/// The first 64 bits of the fractional parts of the primes' square roots;
+/// SHA-256 uses the first 32 of each.
 const START: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -14,7 +14,7 @@ const START: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// The same of the ninth to sixteenth prime: SHA-384's.
+/// The same for the ninth to sixteenth prime, for SHA-384.
 const START_384: [u64; 8] = [
     0xcbbb_9d5d_c105_9ed8,
     0x629a_292a_367c_d507,
@@ -26,7 +26,7 @@ const START_384: [u64; 8] = [
     0x47b5_481d_befa_4fa4,
 ];
 
-/// The same of the cube roots.
+/// The same for cube roots.
 const ROUNDS: [u64; 80] = [
     0x428a_2f98_d728_ae22,
     0x7137_4491_23ef_65cd,
@@ -110,7 +110,7 @@ const ROUNDS: [u64; 80] = [
     0x6c44_198c_4a47_5817,
 ];
 
-/// One algorithm for two sizes of words, with other rotations.
+/// The algorithm for both word sizes, with different rotations.
 macro_rules! sha2 {
     ($name:ident, $start:ident, $word:ty, $rounds:literal,
      $a:literal $b:literal $c:literal, $d:literal $e:literal $f:literal,
@@ -183,7 +183,7 @@ mod tests {
         u64::from_be_bytes(*digest.first_chunk().unwrap())
     }
 
-    /// What `sha256sum` and `sha512sum` say of so many letters.
+    /// The output of `sha256sum` and `sha512sum` for this many letters.
     #[test]
     fn digests_are_the_known_ones() {
         assert_eq!(start(&sha256(b"abc")), 0xba78_16bf_8f01_cfea);

@@ -1,6 +1,6 @@
-//! The short ones: FNV-1, Wang's, LevelDB's, Bernstein's, Hsieh's.
+//! Small hashes: FNV-1, Wang's, LevelDB's, Bernstein's, Hsieh's.
 
-/// FNV-1 of 64 bits (not 1a: it multiplies first).
+/// 64-bit FNV-1 (not 1a: it multiplies first).
 #[inline]
 pub(crate) fn fnv1_64(key: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| hash.wrapping_mul(0x0000_0100_0000_01b3) ^ u64::from(*byte);
@@ -19,7 +19,7 @@ pub(crate) fn wang_64(key: i64) -> u64 {
     x.wrapping_add(x << 31) as u64
 }
 
-/// LevelDB's hash of 32 bits, with the seed of its filters.
+/// LevelDB's 32-bit hash, with the seed of its filters.
 #[inline]
 pub(crate) fn leveldb_32(key: &[u8]) -> u32 {
     const M: u32 = 0xc6a4_a793;
@@ -42,7 +42,7 @@ pub(crate) fn leveldb_32(key: &[u8]) -> u32 {
     hash
 }
 
-/// FNV-1a of 64 bits, as pyprobables seeds it: of bytes, or of larger numbers.
+/// 64-bit FNV-1a with pyprobables' seeds, of bytes or of larger numbers.
 pub(crate) fn fnv_64(seed: u64, values: impl Iterator<Item = u64>) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64.wrapping_add(31 * seed);
     values.fold(start, |hash, value| {
@@ -50,15 +50,15 @@ pub(crate) fn fnv_64(seed: u64, values: impl Iterator<Item = u64>) -> u64 {
     })
 }
 
-/// Bernstein's hash times 33, as pybloomfiltermmap seeds it.
+/// Bernstein's hash times 33, with pybloomfiltermmap's seeds.
 #[inline]
 pub(crate) fn djb_32(key: &[u8], seed: u32) -> u32 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add((*byte).into());
     key.iter().fold(5381 ^ seed, step)
 }
 
-/// Hsieh's SuperFastHash, whose last bytes have a sign. Nothing hashes to 0,
-/// under any seed.
+/// Hsieh's SuperFastHash, whose last bytes are signed. The empty key hashes to
+/// 0 with any seed.
 pub(crate) fn superfast_32(key: &[u8], seed: u32) -> u32 {
     if key.is_empty() {
         return 0;
@@ -85,8 +85,8 @@ pub(crate) fn superfast_32(key: &[u8], seed: u32) -> u32 {
     mix(mix(mix(hash, 3, 5), 4, 17), 25, 6)
 }
 
-/// `hash = seed * hash + unit` over text in UTF-16, as Java's ints are: with 31 it
-/// is `String.hashCode`.
+/// `hash = seed * hash + unit` over UTF-16 text, in Java's ints: with seed 31,
+/// it is `String.hashCode`.
 #[inline]
 pub(crate) fn java_32(key: &[u8], seed: i32) -> i32 {
     let units = key.as_chunks::<2>().0.iter().copied();

@@ -1,5 +1,5 @@
-//! Every hash against a second implementation of it: tests/vectors/make.py says
-//! which.
+//! Compares every hash with a second implementation, listed in
+//! tests/vectors/make.py.
 
 use super::murmur::{self, Tail};
 use super::{crates, small};
@@ -24,7 +24,7 @@ fn both((low, high): (u64, u64)) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// What the crate makes of a key.
+/// This crate's hash of a key.
 fn ours(hash: &str, seed: u64, key: &[u8]) -> u128 {
     match hash {
         "murmur3-x64-128" => both(murmur::x64_128(key, seed, Tail::Plain)),
@@ -47,7 +47,7 @@ fn ours(hash: &str, seed: u64, key: &[u8]) -> u128 {
     }
 }
 
-/// Under several seeds at once it is the same hash as under each.
+/// Hashing with several seeds at once equals hashing with each.
 #[test]
 fn lanes_are_hashes_by_themselves() {
     let seeds = [0, 1, 0xDEAD_BEEF, u32::MAX];
@@ -68,7 +68,7 @@ fn every_hash_is_that_of_another_implementation() {
     let (keys, rows): (Vec<&str>, Vec<&str>) =
         (FILE.lines().skip(1)).partition(|line| !line.contains('\t'));
     let keys: Vec<Vec<u8>> = keys.into_iter().map(bytes).collect();
-    // What has broken implementations is there.
+    // Includes the lengths that have broken implementations.
     for length in [0, 1, 7, 8, 9, 15, 16, 17, 33, 100_000] {
         assert!(keys.iter().any(|key| key.len() == length), "{length} bytes");
     }

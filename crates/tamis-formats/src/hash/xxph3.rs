@@ -25,7 +25,7 @@ const SECRET: &[u8; 192] = &[
     0x2b, 0x16, 0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce,
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
-/// Middling keys use the secret as if it had only this many bytes.
+/// For medium-sized keys, the secret counts as only this many bytes long.
 const LEAST_SECRET: usize = 136;
 const STRIPE: usize = 64;
 
@@ -47,7 +47,8 @@ fn avalanche(x: u64) -> u64 {
     x ^ x >> 32
 }
 
-/// Sixteen bytes of the key from `at` with sixteen of the secret from `secret`.
+/// Mixes sixteen bytes of the key from `at` with sixteen of the secret from
+/// `secret`.
 fn mix_16(key: &[u8], at: usize, secret: usize) -> u64 {
     folded(
         u64_at(key, at) ^ u64_at(SECRET, secret),

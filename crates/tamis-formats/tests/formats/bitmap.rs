@@ -1,9 +1,9 @@
-//! Strings of bits: what Java makes of keys is what is asked for.
+//! Bit strings: the bits we look up are those that Java computes.
 
 use std::collections::BTreeMap;
 use tamis_formats::{BitmapHash, BitmapShape, Keys, bitmap};
 
-/// Made by Bitmap.java, next to it.
+/// Written by Bitmap.java, next to it.
 const VECTORS: &str = include_str!("../vectors/bitmap.tsv");
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -12,7 +12,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-/// Bits as SETBIT sets them, of what is not negative.
+/// Sets a bit like SETBIT, unless it is negative.
 fn set(string: &mut Vec<u8>, bit: i64) {
     let byte = bit as usize / 8;
     string.resize(string.len().max(byte + 1), 0);
@@ -47,14 +47,14 @@ fn bits_are_those_that_java_sets() {
                 .eq(expected.iter().copied()),
             "{line}"
         );
-        // A string of 512 MB is asked in the same way as a small one.
+        // A string of 512 MB works like a small one, so skip it.
         if expected.iter().max() < Some(&(1 << 26)) {
             let mut string = Vec::new();
             expected.iter().for_each(|bit| set(&mut string, *bit));
             let filter = bitmap(&string, &shape).unwrap();
             assert!(filter.contains(&key), "{line}");
             assert_eq!(filter.keys(), shape.keys());
-            // Without its last bit the key is absent.
+            // Without its last bit, the key is absent.
             let last = *expected.iter().max().unwrap();
             string[last as usize / 8] &= !(0x80 >> (last % 8));
             assert!(!bitmap(&string, &shape).unwrap().contains(&key), "{line}");

@@ -1,4 +1,4 @@
-//! What every test needs: samples, keys and what is asked of a filter.
+//! Shared by the tests: samples, keys and checks of filters.
 
 use std::path::PathBuf;
 use tamis_formats::{Create, Foreign, Format, Keys};
@@ -23,14 +23,14 @@ pub(crate) fn own_rate(filter: &Foreign<'_>) -> f64 {
     let of_format = match filter.format() {
         // Two buckets of four slots, with one of 255 fingerprints each; cfkick has two tables.
         Format::RedisCuckoo => 2.0 * 2.0 * 4.0 / 255.0,
-        // Two filters of ten bits a key, and any of them may answer.
+        // Two filters with ten bits per key, either of which may answer "yes".
         Format::LevelDb => 2.0 * 0.01,
         _ => 0.01,
     };
     filter.facts().rate.unwrap_or(of_format)
 }
 
-/// All keys are there, and of 100,000 others no more than the rate allows.
+/// Checks that all keys are there, and that of 100,000 others no more than the rate allows are found.
 pub(crate) fn has(filter: &Foreign<'_>, keys: &[String], encoding: Keys) {
     let wrong = has_by_its_bits(filter, keys, encoding);
     let own = own_rate(filter);
@@ -41,8 +41,8 @@ pub(crate) fn has(filter: &Foreign<'_>, keys: &[String], encoding: Keys) {
     );
 }
 
-/// The same of a filter whose system promises less than it keeps: no more than what is computed of
-/// its bits; how many.
+/// The same for a filter that doesn't keep its promised rate: uses the rate computed from its bits. Returns how many
+/// are found.
 pub(crate) fn has_by_its_bits(filter: &Foreign<'_>, keys: &[String], encoding: Keys) -> f64 {
     let format = filter.format();
     let encode = |key: &String| encoding.encode(key.as_bytes()).unwrap().into_owned();
@@ -66,7 +66,7 @@ pub(crate) fn has_by_its_bits(filter: &Foreign<'_>, keys: &[String], encoding: K
         .collect();
     let mut answers = vec![false; absent.len()];
     filter.contains_many(&absent, &mut answers);
-    // An explanation looks by itself, and comes to the same answer.
+    // Explanations are computed separately, and must agree with the answer.
     for key in present.iter().chain(absent.iter().take(2_000)) {
         let why = filter.explain(key);
         assert_eq!(why.is_maybe(), filter.contains(key), "{format}: {why:?}");
@@ -80,14 +80,14 @@ pub(crate) fn has_by_its_bits(filter: &Foreign<'_>, keys: &[String], encoding: K
         );
     }
     let wrong = answers.iter().filter(|yes| **yes).count() as f64;
-    // Within four standard deviations beside the tenth.
+    // Within four standard deviations, plus a tenth.
     let expected = filter.rate_now() * absent.len() as f64;
     assert!(
         wrong <= 1.1 * expected + 4.0 * expected.sqrt(),
         "{format}: {wrong} wrong, {expected} expected"
     );
     let estimated = filter.keys_now().unwrap() / keys.len() as f64;
-    // poppy does not hash keys of up to eight bytes, so that some of their bits coincide.
+    // poppy doesn't hash keys of up to eight bytes, so some of their bits coincide.
     let tolerance = if format == Format::Poppy { 0.15 } else { 0.1 };
     assert!(
         (estimated - 1.0).abs() < tolerance,
@@ -96,7 +96,7 @@ pub(crate) fn has_by_its_bits(filter: &Foreign<'_>, keys: &[String], encoding: K
     wrong
 }
 
-/// Made anew from the same keys, it is the same file.
+/// Creating it again from the same keys gives the same file.
 pub(crate) fn again(what: Create, keys: &[String], encoding: Keys, expected: &[u8]) {
     again_for(what, 1_000, 0.01, keys, encoding, expected);
 }
@@ -121,14 +121,14 @@ pub(crate) fn again_for(
     );
 }
 
-/// As many of these as their own library said.
+/// As many false positives as in the original library.
 pub(crate) fn strangers(filter: &Foreign<'_>, keys: Keys) -> usize {
     let absent = (0..20_000).map(|i| format!("absent{i}"));
     let found = |key: &String| filter.contains(&keys.encode(key.as_bytes()).unwrap());
     absent.filter(found).count()
 }
 
-/// The 500 words and what has broken implementations.
+/// The 500 words, and keys that have broken implementations.
 pub(crate) fn odd_words() -> Vec<String> {
     let odd = ["", "é", "日本", &"x".repeat(300), "🌾"].map(str::to_owned);
     words(0..500).into_iter().chain(odd).collect()

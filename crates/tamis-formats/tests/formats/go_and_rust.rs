@@ -18,7 +18,7 @@ fn dcso() {
     again(Create::Dcso, &keys, Keys::Utf8, &file);
     assert!(sample("poppy/poppy_v1_n1000_p01_key0-499.bloom") == file);
 
-    // The user's data behind the bits stays, and gzip is seen through.
+    // User data after the bits is kept, and gzip is unpacked.
     let with_data = sample("dcso/dcso_v1_n1000_p01_key0-499.bloom");
     let packed = sample("dcso/dcso_v1_n1000_p01_key0-499.bloom.gz");
     for file in [&with_data, &packed] {
@@ -114,7 +114,7 @@ fn fastbloom() {
         assert!(filter.contains(&number.to_le_bytes()));
     }
     assert_eq!(strangers(&filter, Keys::RustStr), 7);
-    // The fields may change places.
+    // The order of fields may change.
     let json = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).unwrap();
     assert_eq!(json(&filter.to_bytes()), json(&file));
     let new = Keys::RustStr.encode(b"new").unwrap();
@@ -123,7 +123,7 @@ fn fastbloom() {
     let again = tamis_formats::open(&written, Hint::default()).unwrap();
     assert!(again.contains(&new) && written != file);
 
-    // A hasher that would not be written as it was read is refused.
+    // A hasher that couldn't be written back as it was read is refused.
     let text = String::from_utf8(file).unwrap();
     let large = text.replacen("\"v2\":", "\"v2\":3.68019531863202025e+19,\"v\":", 1);
     assert_ne!(large, text);
@@ -147,7 +147,7 @@ fn fastfilter() {
             let key = Keys::Uint64.encode(key(i).as_bytes()).unwrap().into_owned();
             assert!(filter.contains(&key), "{name}: {i}");
         }
-        // As many strangers as the crate xorf itself found.
+        // As many false positives as in the crate xorf.
         let wrong = (0..20_000u64).filter(|i| {
             let key = i.wrapping_mul(0xD6E8_FEB8_6659_FD93) | 1 << 63;
             filter.contains(&key.to_le_bytes())

@@ -1,4 +1,4 @@
-//! Numbers that nobody has the memory for: an error, and no end of the process.
+//! Numbers too large for any memory cause an error, not a crash.
 
 use tamis_formats::{Create, Error, Format, Optimise, create, open, redisson};
 
@@ -32,7 +32,8 @@ fn what_does_not_fit_into_memory_is_refused() {
     }
 }
 
-/// A layer's size, from the numbers of the one before, before a key is added.
+/// The size of a layer, computed from the numbers of the one before, before a
+/// key is added.
 #[test]
 fn a_forged_chain_grows_no_further_than_memory() {
     let what = Create::RedisBloom {
@@ -40,8 +41,8 @@ fn a_forged_chain_grows_no_further_than_memory() {
         chunks: true,
     };
     let file = create(what, 100, 0.01).unwrap().to_bytes();
-    // In the header, behind its iterator and length: 20 bytes, then of the layer
-    // its bytes, bits, keys, rate, bits a key, hashes, and how many keys fit.
+    // In the header, after its iterator and length: 20 bytes, then the layer's
+    // bytes, bits, keys, rate, bits per key, hashes, and capacity.
     let layer = 8 + 16 + 20;
     for entries in [u64::MAX, 1 << 44] {
         let mut forged = file.clone();

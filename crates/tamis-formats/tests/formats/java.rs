@@ -45,7 +45,7 @@ fn guava() {
             );
         }
     }
-    // From 33.4 on the number of hashes is another for few keys.
+    // From 33.4 on, the number of hashes differs for few keys.
     let hashes = |before_33_4| {
         let what = Create::Guava {
             strategy: Strategy::Mitz64,

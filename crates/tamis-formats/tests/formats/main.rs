@@ -1,5 +1,5 @@
-//! Files that the real implementations wrote: each opens, has its keys, keeps
-//! its rate, and is written again byte for byte from the same keys.
+//! Files written by the original implementations: each opens, has its keys,
+//! keeps its rate, and is reproduced byte for byte from the same keys.
 
 mod bitmap;
 mod common;

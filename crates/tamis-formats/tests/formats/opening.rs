@@ -1,10 +1,10 @@
-//! How files are recognised, unpacked and mapped.
+//! Recognising, unpacking and mapping files.
 
 use crate::common::words;
 use std::path::PathBuf;
 use tamis_formats::{Bytes, Create, Error, Foreign, Format, Hint};
 
-/// Large files are recognised by their ends, and what is none is not read.
+/// Large files are recognised by their ends, and other files aren't read.
 #[test]
 fn ends_are_enough() {
     const END: usize = 64 << 10;
@@ -56,7 +56,7 @@ fn ends_are_enough() {
     ] {
         assert!(!may_be(&junk.repeat(1 << 18)), "{junk:?}");
     }
-    // As large as no memory is.
+    // Larger than any memory.
     assert!(!tamis_formats::may_be(b"x", b"x", u64::MAX));
 }
 
@@ -81,7 +81,7 @@ fn unpacking_is_bounded() {
             .is_gzipped()
     );
     let forged = {
-        // The last bytes say how much is inside; a forger says less.
+        // The last bytes give the unpacked length; a forged file gives less.
         let mut forged = file.clone();
         let end = forged.len();
         forged[end - 4..].fill(0);
@@ -96,7 +96,7 @@ fn unpacking_is_bounded() {
     }
 }
 
-/// A mapped file answers as its bytes do, whatever its format.
+/// A mapped file gives the same answers as its bytes, in every format.
 #[test]
 fn mapped_files_answer_as_bytes_do() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples");

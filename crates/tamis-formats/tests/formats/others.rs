@@ -25,7 +25,7 @@ fn npm() {
     again(what, &words(0..500), Keys::Utf8, &file);
 }
 
-/// Its other kinds, which can be asked: the counters of one are not kept, and what follows a full one isn't known.
+/// Its other kinds that can be queried: counters aren't kept, and what follows a full filter is unknown.
 #[test]
 fn other_kinds_of_npm() {
     for (name, keys) in [
@@ -36,14 +36,14 @@ fn other_kinds_of_npm() {
         let file = sample(&format!("npm-bloom-filters/{name}.json"));
         let filter = tamis_formats::open(&file, Hint::default()).unwrap();
         assert_eq!(filter.format(), Format::Npm, "{name}");
-        // Small slices have few pairs of remainders, so the scalable one is wrong more often than it says.
+        // Small slices have few pairs of remainders, so the scalable one exceeds its rate.
         has_by_its_bits(&filter, &words(0..keys), Keys::Utf8);
         assert!(filter.check_writable().is_err(), "{name}");
         assert!(filter.to_bytes() == file, "{name}");
     }
 }
 
-/// Built of all its keys, of which it knows the number.
+/// Built from all its keys; it knows their number.
 #[test]
 fn xor_filters_of_npm() {
     for bits in [8, 16] {
@@ -70,7 +70,7 @@ fn xor_filters_of_npm() {
     }
 }
 
-/// A full one denies a quarter of its keys itself: it is refused, with the reason.
+/// A full one denies a quarter of its own keys, so it is refused, with the reason.
 #[test]
 fn cuckoo_filters_of_npm() {
     let file = sample("npm-bloom-filters/cuckoo_n1000_p01_key0-499.json");
@@ -90,7 +90,7 @@ fn npm_bloomfilter() {
     assert_eq!(filter.format(), Format::NpmBloomfilter);
     assert_eq!(filter.keys(), [Keys::Utf16]);
     has(&filter, &odd_words(), Keys::Utf16);
-    // Its own keys set no further bit, and it is written as it was.
+    // Its own keys set no new bits, and it is written back unchanged.
     for key in odd_words() {
         let key = Keys::Utf16.encode(key.as_bytes()).unwrap();
         assert!(!filter.insert(&key).unwrap());

@@ -35,7 +35,7 @@ fn pybloomfilter() {
     );
 }
 
-/// The words of the samples of older versions, and how those hashed.
+/// The samples of older versions, and their hashes.
 const OLD: [(&str, Hash, &[Hash]); 5] = [
     ("0.1.10_djb", Hash::Djb, &[]),
     ("0.2.0_djb", Hash::Djb, &[]),
@@ -49,8 +49,8 @@ fn old_words() -> Vec<String> {
     odd_words().into_iter().chain(more).collect()
 }
 
-/// Made by the C code of those versions. Where the numbers leave it open which
-/// hash it is, that is said, and the right one is among them.
+/// Written by the C code of those versions. If the numbers leave several hashes possible, all are
+/// reported, including the right one.
 #[test]
 fn pybloomfilter_of_older_versions() {
     for (name, hash, others) in OLD {
@@ -63,7 +63,7 @@ fn pybloomfilter_of_older_versions() {
         assert_eq!(filter.facts().hash, Some(hash));
         assert!(filter.facts().other_hashes.is_empty());
         has(&filter, &old_words(), Keys::Utf8);
-        // Its own keys set no further bit.
+        // Its own keys set no new bits.
         for key in old_words() {
             assert!(!filter.insert(key.as_bytes()).unwrap(), "{name}: {key}");
         }
@@ -82,7 +82,7 @@ fn pybloomfilter_of_older_versions() {
     }
 }
 
-/// Numbers of Python, which have a hash of their own in the oldest versions.
+/// Python's numbers, which the oldest versions hash differently.
 #[test]
 fn numbers_in_pybloomfilter_of_older_versions() {
     for (name, hash, _) in OLD {
@@ -101,7 +101,7 @@ fn numbers_in_pybloomfilter_of_older_versions() {
     }
 }
 
-/// The two texts that an article of 2010 prints.
+/// The two texts printed in an article of 2010.
 #[test]
 fn pybloomfilter_of_2010() {
     for (name, keys, hashes) in [
@@ -116,7 +116,7 @@ fn pybloomfilter_of_2010() {
         assert_eq!(filter.hashes(), Some(hashes));
         assert_eq!(filter.keys(), [Keys::Utf8]);
         assert!(keys.iter().all(|key| filter.contains(key.as_bytes())));
-        // So few bits are set that no other key should have all of its own.
+        // So few bits are set that no other key should match.
         assert!(filter.rate_now() < 1e-30);
         let others = (0..10_000).map(|i| format!("other{i}"));
         assert_eq!(
@@ -125,7 +125,7 @@ fn pybloomfilter_of_2010() {
         );
         assert_eq!(filter.keys_now().unwrap().round() as usize, keys.len());
 
-        // The text is read again as it was, and so is what is in it.
+        // The text and the filter in it are read back unchanged.
         assert!(filter.is_packed() && !filter.is_gzipped());
         assert!(filter.insert(b"new").unwrap());
         let again = filter.to_bytes();
@@ -144,7 +144,7 @@ fn pybloomfilter_of_2010() {
     }
 }
 
-/// A text unpacks to no more than is allowed, and one that is none is nothing.
+/// A text unpacks to no more than allowed, and an invalid one isn't unpacked.
 #[test]
 fn texts_are_unpacked_with_care() {
     let text = sample("pybloomfilter/2010_fruit.base64");
@@ -160,8 +160,8 @@ fn texts_are_unpacked_with_care() {
     }
 }
 
-/// Which hash is taken for a file, by version: where the newest may have made it,
-/// that one. Others are named if there are any.
+/// The hash assumed for files of each version: the newest one that fits. Other possible ones are
+/// listed.
 #[test]
 fn hashes_follow_from_numbers_where_they_can() {
     let fits = |bits: u64, hashes: u32| {
@@ -180,7 +180,7 @@ fn hashes_follow_from_numbers_where_they_can() {
     assert_eq!(fits(9_588, 3), (Hash::Murmur, vec![])); // seeds of one's own, from 0.5.0
     assert_eq!(fits(19_173, 7), (Hash::Sha512, vec![Hash::SuperFast]));
     assert_eq!(fits(47_933, 34), (Hash::Djb, vec![]));
-    // Of numbers that no version makes nothing follows.
+    // Numbers that no version uses leave all hashes possible.
     assert_eq!(fits(12_345, 6), (Hash::Murmur, Hash::ALL[1..].to_vec()));
 }
 
@@ -202,7 +202,7 @@ fn rbloom() {
         assert_eq!(strangers(&filter, keys), wrong);
         assert!(!filter.insert(&keys.encode(b"key7").unwrap()).unwrap());
         assert!(filter.to_bytes() == file);
-        // Those without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
+        // Files without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
         let error = tamis_formats::open(&file[4..], Format::FastbloomRs).unwrap_err();
         assert!(error.to_string().contains("number of hashes"), "{error}");
     }
@@ -230,15 +230,15 @@ fn pyprobables() {
     let filter = tamis_formats::open(&file, Hint::default()).unwrap();
     assert_eq!(filter.format(), Format::Pyprobables);
     assert_eq!(filter.facts().keys, Some(506));
-    // Text by its code points, and "é" as bytes as well.
+    // Text by its code points, and "é" also as bytes.
     has(&filter, &odd_words(), Keys::Utf8);
     assert_eq!(strangers(&filter, Keys::Utf8), 6);
     assert!(filter.check_writable().is_err());
     assert!(filter.to_bytes() == file);
 }
 
-/// Both classes, and every hash that they choose by their size. Up to version 3 small ones have MD5 instead of XXH128,
-/// which the file does not say: both are asked.
+/// Both classes, and every hash that they choose by size. Up to version 3, small ones use MD5 instead of XXH128, which
+/// the file doesn't say: both are checked.
 #[test]
 fn pybloom_live() {
     let mut words = odd_words();
@@ -257,9 +257,9 @@ fn pybloom_live() {
         assert_eq!(filter.format(), Format::PybloomLive, "{name}");
         assert_eq!(filter.hash_name(), hash, "{name}");
         let keys = filter.facts().keys.unwrap();
-        // Some seemed present when they were added.
+        // Some seemed to be present when they were added.
         assert!((495..=508).contains(&keys), "{name}: {keys}");
-        // Those of which the hash isn't known are asked by two, which doubles their rate.
+        // If the hash is unknown, both are checked, which doubles the rate.
         has_by_its_bits(&filter, &words, Keys::Utf8);
         assert!(filter.check_writable().is_err(), "{name}");
         assert!(filter.to_bytes() == file, "{name}");
@@ -282,7 +282,7 @@ fn fastbloom_rs() {
         ("numbers", numbers, Keys::Int64),
     ] {
         let file = sample(&format!("fastbloom-rs/{name}_n1000_p01.bloom"));
-        // Nothing but its length says what it is.
+        // Only its length identifies it.
         assert!(tamis_formats::open(&file, Hint::default()).is_err());
         let mut filter = tamis_formats::open(&file, Format::FastbloomRs).unwrap();
         has(&filter, &keys, encoding);
@@ -294,7 +294,7 @@ fn fastbloom_rs() {
             );
         }
         assert!(filter.to_bytes() == file);
-        // Those without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
+        // Files without the number of hashes: `save_to_file`, and `get_bytes` of a counting filter.
         let error = tamis_formats::open(&file[4..], Format::FastbloomRs).unwrap_err();
         assert!(error.to_string().contains("number of hashes"), "{error}");
     }

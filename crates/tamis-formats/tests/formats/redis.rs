@@ -21,7 +21,7 @@ fn valkey_bloom() {
     has(&filter, &words(0..500), Keys::Utf8);
 }
 
-/// The chunks of a sample as our file of them.
+/// The chunks of a sample in our file format.
 fn chunks(name: &str) -> Vec<u8> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/samples/redisbloom");
     let mut pairs: Vec<(u64, Vec<u8>)> = std::fs::read_dir(folder)
@@ -70,7 +70,7 @@ fn redisbloom() {
             assert_eq!(filter.format(), Format::RedisBloom);
             let facts = filter.facts();
             assert!((facts.rate.unwrap() / rate - 1.0).abs() < 1e-9);
-            // A key that seemed to be there already was not counted.
+            // A key that seemed to be present wasn't counted.
             assert!(facts.keys.unwrap() <= keys.len() as u64);
             has(&filter, &keys, Keys::Utf8);
             assert!(filter.to_bytes() == *file, "{name} is written otherwise");
@@ -219,7 +219,7 @@ fn redisbloom_cuckoo() {
     }
 }
 
-/// The file is the server's own, of the same additions and CF.COMPACT.
+/// The server's own file, after the same additions and CF.COMPACT.
 #[test]
 fn compacting_moves_what_it_can_of_every_table() {
     let file = sample("redisbloom/cfcompact.nolzf.dump");
@@ -234,7 +234,7 @@ fn compacting_moves_what_it_can_of_every_table() {
     }
 }
 
-/// As many as the server makes of it in one command.
+/// As many as the server creates in one command.
 #[test]
 fn a_cuckoo_filter_has_as_many_tables_as_it_needs() {
     let mut cuckoo = Cuckoo::new(4, 2, 20, 1).unwrap();
@@ -260,7 +260,7 @@ fn a_growth_of_zero_is_written_and_none_is_two() {
     }
 }
 
-/// Until its rate can't be halved any more, as the server does.
+/// Until its rate can't be halved further, as in the server.
 #[test]
 fn a_chain_of_equal_layers_ends_where_the_servers_does() {
     let mut chain = Chain::new(1, 0.01, Some(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Filters within the tables of databases and data lakes.
+//! Filters in the tables of databases and data lakes.
 
 use crate::common::{has, sample};
 use tamis_formats::{Create, Error, Format, Hint, Keys};
@@ -18,7 +18,7 @@ fn tables_of_leveldb_and_rocksdb() {
         assert_eq!(filter.format(), format);
         has(&filter, &keys, Keys::Utf8);
         assert!(matches!(filter.insert(b"key"), Err(Error::ReadOnly { .. })));
-        // Whatever a cut or changed file is, it is no panic.
+        // Truncated or changed files don't cause panics.
         for at in (0..file.len()).rev().step_by(7) {
             let _ = tamis_formats::open(&file[..at], Hint::default());
             let mut changed = file.clone();
@@ -30,8 +30,8 @@ fn tables_of_leveldb_and_rocksdb() {
     }
 }
 
-/// RocksDB's hash has no other implementation: its own table, with the keys of
-/// every length that the vectors of the other hashes have.
+/// RocksDB's hash has no other implementation, so this uses a RocksDB table
+/// with keys of all lengths in the vectors of the other hashes.
 #[test]
 fn rocksdb_with_keys_of_every_length() {
     let vectors = include_str!("../vectors/hashes.tsv").lines().skip(1);
@@ -156,7 +156,7 @@ fn parquet() {
                 "{name} {column}: {absent}, {expected}"
             );
         }
-        // Each filter again, from its values: the same bytes.
+        // Building each filter again from its values gives the same bytes.
         for chunk in filtered {
             let filter = &file[chunk.filter.clone().unwrap()];
             let mut blank = filter.to_vec();
@@ -173,7 +173,7 @@ fn parquet() {
                 again.insert(&key).unwrap();
             }
             assert!(again.to_bytes() == filter, "{name} {}", chunk.column);
-            // And as we would make it.
+            // And created by us.
             let made = tamis_formats::create(Create::Parquet, 500, 0.01)
                 .unwrap()
                 .to_bytes();
@@ -203,7 +203,7 @@ fn filters_are_added_to_a_parquet_file() {
     };
     let opened = tamis_formats::open(&written, hint).unwrap();
     assert!(opened.contains(b"only this") && !opened.contains(b"key7"));
-    // Nothing else has changed: without new filters, the file is the same.
+    // Nothing else changes: without new filters, the file is the same.
     let same = tamis_formats::parquet_with_filters(&file, &[]).unwrap();
     assert!([&file[..same.data_end], &same.bytes].concat() == file);
     let nowhere = tamis_formats::ParquetFilter {

@@ -1,30 +1,30 @@
-//! Matches that a caller may refuse.
+//! Filters that may reject matches.
 
 use super::matcher::Lines;
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, Matcher, NoCaptures, NoError};
 use memchr::memrchr;
 use std::cell::RefCell;
 
-/// Decides on matched lines, in order: one that is refused is no match.
+/// Decides on matched lines, in order; a rejected line doesn't match.
 ///
-/// All text of a stretch passes by, so that a filter can know what stands before a line.
+/// It sees all text of a stretch, so that it can know the text before a line.
 pub trait LineFilter {
-    /// Text begins, or goes on after a gap, with so many bytes before it.
+    /// Text begins or continues after a gap; this many bytes are before it.
     fn begin(&mut self, offset: u64);
 
-    /// Whole lines that are not asked for.
+    /// Whole lines that the search skipped.
     fn pass(&mut self, lines: &[u8]);
 
-    /// Whether this line, given without its end, is a match.
+    /// Whether this line, without its end, is a match.
     fn accept(&mut self, line: &[u8]) -> bool;
 }
 
-/// A matcher of lines that asks a filter. It finds lines, not places in them.
+/// A line matcher that consults a filter. It finds lines, not places in them.
 pub(super) struct Filtered<'a> {
     pub(super) lines: &'a Lines,
-    /// A matched line is one without a match.
+    /// Whether lines without a match are selected.
     pub(super) invert: bool,
-    /// The searcher calls one method at a time, never from within another.
+    /// The searcher doesn't call methods recursively, so this is never borrowed twice.
     pub(super) filter: RefCell<&'a mut dyn LineFilter>,
 }
 
@@ -49,7 +49,7 @@ impl Matcher for Filtered<'_> {
             filter.pass(line);
             return Ok(end);
         }
-        // Refused is what the searcher does not select: no match, or a match if inverted.
+        // The searcher doesn't select rejected lines: they don't match or, if inverted, they do.
         let accepted = filter.accept(line);
         Ok((accepted != self.invert).then(|| end.unwrap_or(line.len())))
     }
@@ -64,7 +64,7 @@ impl Matcher for Filtered<'_> {
 
     fn find_candidate_line(&self, text: &[u8]) -> Result<Option<LineMatchKind>, NoError> {
         if self.invert {
-            // Lines without a match are asked for, so every line is.
+            // With inversion, every line is a candidate.
             return Ok(Some(LineMatchKind::Candidate(0)));
         }
         let mut filter = self.filter.borrow_mut();
@@ -76,7 +76,7 @@ impl Matcher for Filtered<'_> {
         };
         let line = memrchr(b'\n', &text[..place]).map_or(0, |end| end + 1);
         filter.pass(&text[..line]);
-        // Behind the last line there is none.
+        // There is no line after the last one.
         Ok((line < text.len()).then_some(LineMatchKind::Candidate(place)))
     }
 }

@@ -1,10 +1,10 @@
-//! What a search found, and why one ended early.
+//! The results of a search, and why one ended early.
 
 use std::ops::AddAssign;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// What was found in files.
+/// Counts of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Files searched.
@@ -13,13 +13,14 @@ pub struct Found {
     pub files_with_match: u64,
     /// Matched lines.
     pub matched_lines: u64,
-    /// Matches, if they were needed or asked for: see [`Options::count_matches`](super::Options::count_matches).
+    /// Matches, if printing needed them or they were requested: see
+    /// [`Options::count_matches`](super::Options::count_matches).
     pub matches: u64,
     /// Bytes of text searched.
     pub bytes_searched: u64,
     /// Bytes printed.
     pub bytes_printed: u64,
-    /// Time spent.
+    /// The time spent.
     pub elapsed: Duration,
 }
 
@@ -38,11 +39,11 @@ impl AddAssign for Found {
 /// Why the search of a file ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// The text can't be read any further. What was found before is printed.
+    /// The text can't be read any further. Earlier matches have been printed.
     Reading {
-        /// What was found before.
+        /// The results before the error.
         found: Found,
-        /// The error of a stretch.
+        /// The error from reading a stretch.
         error: io::Error,
     },
     /// The output can't be written.

@@ -84,7 +84,8 @@ impl Messages {
     }
 }
 
-/// Prints the last message of a search: the sum of what was found, and the time since the program began.
+/// Prints the last message of a search: the total counts, and the time since
+/// the program began.
 pub fn write_summary(out: &mut dyn Write, total: &Found, elapsed: Duration) -> io::Result<()> {
     let time = |time: Duration| json!({"secs": time.as_secs(), "nanos": time.subsec_nanos(), "human": human(time)});
     let summary = json!({
@@ -109,7 +110,8 @@ fn human(elapsed: Duration) -> String {
     format!("{:.6}s", elapsed.as_secs_f64())
 }
 
-/// Bytes as JSON: a string of what is UTF-8, else what ripgrep makes of such bytes.
+/// Bytes as JSON: a string if they are UTF-8, else ripgrep's notation for such
+/// bytes.
 ///
 /// ```
 /// use tamis_records::grep::json_text;
@@ -124,7 +126,7 @@ pub fn json_text(bytes: &[u8]) -> Value {
     }
 }
 
-/// Valid UTF-8 as it is, other bytes in base64.
+/// Valid UTF-8 as it is, other bytes as base64.
 fn text_or_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     match str::from_utf8(bytes) {
         Ok(text) => {

@@ -1,11 +1,11 @@
-//! The patterns, compiled.
+//! Compiles patterns.
 
 use crate::patterns::{Patterns, Syntax};
 use grep_matcher::{ByteSet, LineMatchKind, LineTerminator, Match, NoCaptures, NoError};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use std::fmt;
 
-/// Compiled [`Patterns`]. Each thread that searches has its own [`Search`](super::Search) with a clone of it.
+/// Compiled [`Patterns`]. Each searching thread has its own [`Search`](super::Search) with a clone of it.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     /// Finds matches in lines.
@@ -26,7 +26,7 @@ impl Matcher {
         let mut builder = builder(patterns);
         builder.word(whole_words);
         let places = builder.build_many(texts).map_err(|together| {
-            // The picture of one pattern says more than that of all of them, joined.
+            // The error of one pattern is clearer than that of all of them joined.
             let alone = texts
                 .iter()
                 .find_map(|text| builder.build(text.as_ref()).err());
@@ -56,8 +56,8 @@ impl Matcher {
     }
 }
 
-/// An expression for lines with a match of whole words, without assertions about them: with those, the fast engines give
-/// up at the first character that is not ASCII. A match of it has a neighbour at either end that is no part of a word.
+/// An expression for lines with whole-word matches that avoids word assertions: with those, the fast engines give up at
+/// the first character beyond ASCII. Instead, a match includes a neighbour at either end that isn't part of a word.
 fn with_neighbours<T: AsRef<str>>(texts: &[T]) -> String {
     let alternatives: Vec<String> = texts
         .iter()
@@ -66,11 +66,11 @@ fn with_neighbours<T: AsRef<str>>(texts: &[T]) -> String {
     format!(r"(?:{BEFORE})(?:{})(?:\W|$)", alternatives.join("|"))
 }
 
-/// What may stand before a word: see [`is_free_before`], which takes the last character of the four bytes before, even if
-/// stray bytes follow it.
+/// Matches what may precede a word: see [`is_free_before`], which takes the last character of the four bytes before the
+/// word, even if stray bytes follow it.
 const BEFORE: &str = r"^|\W|(?-u:[\x00-\x7f&&\W][\x80-\xbf]{1,3})|[\x{80}-\x{7ff}&&\W](?-u:[\x80-\xbf]{1,2})|[\x{800}-\x{ffff}&&\W](?-u:[\x80-\xbf])";
 
-/// As ripgrep without options builds it.
+/// The settings of ripgrep without options.
 fn builder(patterns: &Patterns) -> RegexMatcherBuilder {
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -82,16 +82,16 @@ fn builder(patterns: &Patterns) -> RegexMatcherBuilder {
     builder
 }
 
-/// Finds lines with a match, not the places of matches in them.
+/// Finds lines with a match, but not the places of the matches.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     /// Finds lines in a text.
     text: RegexMatcher,
-    /// Whether what is found may cut a word, so that lines are candidates only.
+    /// Whether a match may cut a word, so that lines are only candidates.
     cut: Option<Cut>,
 }
 
-/// Literals that must cut no word. They are found much faster without assertions about that.
+/// Literals that must not cut a word. They are found much faster without word assertions.
 #[derive(Clone, Debug)]
 struct Cut {
     alternatives: usize,
@@ -154,7 +154,7 @@ impl grep_matcher::Matcher for Lines {
     }
 }
 
-/// Whether no word ends where this text ends, as `\b{start-half}` has it: bytes that are no UTF-8 are in the way, too.
+/// Whether no word ends at the end of this text, like `\b{start-half}`, which also fails after invalid UTF-8.
 fn is_free_before(text: &[u8]) -> bool {
     let is_leading = |byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
     let last = &text[text.len().saturating_sub(4)..];
@@ -165,7 +165,7 @@ fn is_free_before(text: &[u8]) -> bool {
     is_free_after(character)
 }
 
-/// Whether no word begins where this text begins, as `\b{end-half}` has it.
+/// Whether no word begins at the start of this text, like `\b{end-half}`.
 fn is_free_after(text: &[u8]) -> bool {
     match bstr::decode_utf8(text) {
         (Some(character), _) => !regex_syntax::is_word_character(character),
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use grep_matcher::Matcher as _;
 
-    /// The lines found are those with a place, for whole words next to everything that can stand next to them.
+    /// The lines found are those with a match, for whole words next to all possible neighbours.
     #[test]
     fn lines_with_whole_words_are_those_with_a_place() {
         let neighbours: [&[u8]; 14] = [
@@ -247,7 +247,7 @@ mod tests {
                                 "{patterns:?} {}",
                                 line.escape_ascii()
                             );
-                            // In a text, found among other lines.
+                            // In a text, among other lines.
                             let text = [b"x\n", &line[..], b"\nx"].concat();
                             let is_candidate =
                                 matcher.lines.find_candidate_line(&text).unwrap().is_some();

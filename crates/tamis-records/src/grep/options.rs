@@ -1,6 +1,6 @@
-//! What is printed of a file.
+//! Options for printing.
 
-/// What is printed of a file.
+/// What to print about a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Print {
     /// Its matched lines.
@@ -20,47 +20,50 @@ pub enum Print {
     Nothing,
 }
 
-/// How lines are found and printed. The default is what `rg` prints into a pipe for a single file.
+/// How to find and print lines. The default is what `rg` prints into a pipe for
+/// a single file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// What is printed.
+    /// What to print.
     pub print: Print,
     /// Lines of context before a match (`-B`).
     pub before: usize,
     /// Lines of context after a match (`-A`).
     pub after: usize,
-    /// Lines without a match are the matched ones (`-v`).
+    /// Selects the lines without a match (`-v`).
     pub invert: bool,
-    /// Only so many matched lines of each file (`-m`).
+    /// At most this many matched lines of each file (`-m`).
     pub max_count: Option<u64>,
-    /// Only the matches of a line, each on a line of its own (`-o`).
+    /// Only the matches, one per line (`-o`).
     pub only_matching: bool,
-    /// The number of each line (`-n`).
+    /// Prints the number of each line (`-n`).
     pub line_number: bool,
-    /// The column of the first match, in bytes from 1 (`--column`).
+    /// Prints the column of the first match, in bytes from 1 (`--column`).
     pub column: bool,
-    /// The offset of each line, or of each match with `only_matching` (`-b`).
+    /// Prints the offset of each line, or of each match with `only_matching`
+    /// (`-b`).
     pub byte_offset: bool,
-    /// The path with each line and count (`-H`).
+    /// Prints the path before each line and count (`-H`).
     pub with_path: bool,
-    /// The path once, above the lines (`--heading`).
+    /// Prints the path once, above the lines (`--heading`).
     pub heading: bool,
-    /// A NUL after each path (`-0`).
+    /// Prints a NUL after each path (`-0`).
     pub null: bool,
-    /// ripgrep's colours.
+    /// Uses ripgrep's colours.
     pub colour: bool,
-    /// Longer lines are left out, in bytes (`-M`).
+    /// Omits lines longer than this many bytes (`-M`).
     pub max_columns: Option<u64>,
-    /// The beginning of longer lines is printed (`--max-columns-preview`).
+    /// Prints the beginning of longer lines (`--max-columns-preview`).
     pub max_columns_preview: bool,
-    /// Counts of zero are printed, too (`--include-zero`).
+    /// Also prints counts of zero (`--include-zero`).
     pub include_zero: bool,
-    /// Each match is counted, for statistics, even if that isn't needed to print (`--stats`).
+    /// Counts all matches for statistics, even if printing doesn't need them
+    /// (`--stats`).
     pub count_matches: bool,
 }
 
 impl Options {
-    /// What stands between the output of two files, if both have some.
+    /// The separator between the output of two files, if both have some.
     pub fn between_files(&self) -> &'static [u8] {
         if self.print != Print::Lines {
             b""
@@ -73,12 +76,12 @@ impl Options {
         }
     }
 
-    /// Whether lines themselves are printed.
+    /// Whether lines are printed.
     pub(super) fn prints_lines(&self) -> bool {
         matches!(self.print, Print::Lines | Print::Json)
     }
 
-    /// The lines before and after a match that are printed with it.
+    /// How many lines are printed before and after a match.
     pub(super) fn context(&self) -> (usize, usize) {
         if self.prints_lines() {
             (self.before, self.after)
@@ -87,7 +90,7 @@ impl Options {
         }
     }
 
-    /// Whether the place of each match in a line is needed.
+    /// Whether the places of matches in a line are needed.
     pub(super) fn needs_matches(&self) -> bool {
         match self.print {
             Print::Lines => self.colour || self.column || self.only_matching || self.count_matches,

@@ -1,8 +1,8 @@
-//! Output on its way to a writer.
+//! Buffered output.
 
 use std::io::{self, Write};
 
-/// Collects output in a buffer and passes it on in pieces of whole lines.
+/// Collects output and passes it on in pieces of whole lines.
 pub(super) struct Output<'a> {
     pub(super) buffer: &'a mut Vec<u8>,
     to: &'a mut dyn Write,
@@ -45,7 +45,7 @@ impl<'a> Output<'a> {
         self.failed = written.is_err();
         self.passed_on += self.buffer.len() as u64;
         self.buffer.clear();
-        // A line of gigabytes is no reason to keep as many.
+        // Releases the memory of a line of gigabytes.
         self.buffer.shrink_to(16 * PIECE);
         written
     }

@@ -1,4 +1,4 @@
-//! Lines, printed as ripgrep's printer does.
+//! Prints lines as ripgrep's printer does.
 
 use super::options::Options;
 use bstr::ByteSlice;
@@ -13,19 +13,19 @@ const MATCH: &[u8] = b"\x1b[0m\x1b[1m\x1b[31m";
 
 /// A line to print.
 pub(super) struct Line<'a> {
-    /// With its end, if it has one.
+    /// The line with its end, if it has one.
     pub(super) bytes: &'a [u8],
     /// The bytes before it.
     pub(super) offset: u64,
-    /// From 1.
+    /// Its number, from 1.
     pub(super) number: Option<u64>,
-    /// It has no match, but a neighbour has.
+    /// A context line: it has no match, but a neighbour has.
     pub(super) context: bool,
-    /// The matches in it, where they are needed.
+    /// Its matches, if needed.
     pub(super) matches: &'a [Match],
 }
 
-/// Prints lines and counts of one file.
+/// Prints the lines and counts of one file.
 pub(super) struct Printer<'a> {
     options: &'a Options,
     /// The path, coloured.
@@ -47,13 +47,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The path on its own line.
+    /// Prints the path on its own line.
     pub(super) fn path(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.path);
         out.push(if self.options.null { 0 } else { b'\n' });
     }
 
-    /// What stands above the lines of the file.
+    /// Prints the heading above the lines of the file.
     pub(super) fn heading(&self, out: &mut Vec<u8>) {
         if self.options.heading && self.options.with_path {
             self.path(out);
@@ -98,7 +98,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What stands before a line: path, number, column and offset.
+    /// Prints the fields before a line: path, number, column and offset.
     #[inline]
     fn fields(&self, out: &mut Vec<u8>, line: &Line, start: usize, column: Option<usize>) {
         let options = self.options;
@@ -132,7 +132,7 @@ impl<'a> Printer<'a> {
         out.push(if self.options.null { 0 } else { separator });
     }
 
-    /// A line or match without colours.
+    /// Prints a line or match without colours.
     #[inline]
     fn text(&self, out: &mut Vec<u8>, line: &Line, text: &[u8]) {
         if self.is_too_long(text) {
@@ -152,7 +152,7 @@ impl<'a> Printer<'a> {
         out.push(b'\n');
     }
 
-    /// The text without its end.
+    /// Prints text with its matches coloured, without its line end.
     fn colour_matches(&self, out: &mut Vec<u8>, text: &[u8], matches: &[Match]) {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         if !self.options.colour {
@@ -234,7 +234,8 @@ fn field(out: &mut Vec<u8>, options: &Options, colour: &[u8], text: &[u8]) {
     }
 }
 
-/// `write!` would take several times as long, for each line of a common word.
+/// `write!` takes several times as long, which matters for lines of a common
+/// word.
 fn decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut begin = digits.len();

@@ -1,4 +1,4 @@
-//! Searching the text of a file.
+//! Searches the text of a file.
 
 use super::filter::{Filtered, LineFilter};
 use super::found::{Failure, Found};
@@ -18,7 +18,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// Searches one file after the other. Each thread has its own, for its buffers and the caches of the patterns.
+/// Searches files one after the other. Each thread has its own, with buffers and caches for the patterns.
 pub struct Search<'o> {
     matcher: Matcher,
     options: &'o Options,
@@ -36,10 +36,10 @@ impl<'o> Search<'o> {
             .line_number(options.prints_lines() && options.line_number)
             .before_context(options.context().0)
             .after_context(options.context().1)
-            // A mark that is still there stands behind the file's own, and is text.
+            // The file's own mark has been removed, so another one is text.
             .bom_sniffing(false);
         Self {
-            // A clone shares the compiled patterns, not the caches that threads would wait for.
+            // A clone shares the compiled patterns, but not the caches that threads would contend for.
             matcher: matcher.clone(),
             options,
             searcher: searcher.build(),
@@ -48,10 +48,10 @@ impl<'o> Search<'o> {
         }
     }
 
-    /// Searches the stretches of one file, in order, and prints to `out`, in pieces of whole lines, what `rg -a` would
+    /// Searches the stretches of one file, in order. Prints to `out`, in pieces of whole lines, what `rg -a` would
     /// print for the file called `name`.
     ///
-    /// Stretches are taken from the iterator when their turn comes, and not at all once what is printed is known.
+    /// Stretches are taken from the iterator when needed, and no more once the result is known.
     pub fn file<'s>(
         &mut self,
         name: &Path,
@@ -130,13 +130,13 @@ impl<'o> Search<'o> {
     }
 }
 
-/// How lines are printed.
+/// The form of the output.
 enum Form<'a> {
     Lines(Printer<'a>),
     Json(Messages),
 }
 
-/// Takes the lines that the searcher finds in one file.
+/// Receives the lines that the searcher finds in one file.
 struct Report<'a> {
     options: &'a Options,
     places: &'a RegexMatcher,
@@ -144,30 +144,30 @@ struct Report<'a> {
     output: Output<'a>,
     form: Form<'a>,
     found: Found,
-    /// The bytes before the text that is searched.
+    /// The bytes before the searched text.
     offset: u64,
-    /// The lines before it.
+    /// The lines before the searched text.
     line: u64,
-    /// Lines of context still to come after the last match that counts.
+    /// Context lines still to come after the last match that counts.
     after_left: usize,
-    /// The next line doesn't follow the last one.
+    /// The next line doesn't directly follow the last one.
     gap: bool,
-    /// A line was printed.
+    /// A line has been printed.
     has_lines: bool,
-    /// What is printed is known; the rest of the file needn't be searched.
+    /// The result is known, so the rest of the file needn't be searched.
     done: &'a Cell<bool>,
 }
 
 impl Report<'_> {
-    /// Finds the matches in a line. `text` ends with it and holds what stands before it.
+    /// Finds the matches in a line. `text` ends with the line and includes what precedes it.
     fn find_matches(&mut self, text: &[u8], line: usize) {
         let end = text.len();
-        // The end of a line is no part of it: an expression could see it.
+        // Removes the line end, which an expression could match.
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let matches = &mut *self.matches;
         self.places
             .find_iter_at(text, line, |found| {
-                // An empty match behind the last character of a text without an end is none.
+                // At the end of a text without a final newline, an empty match doesn't count.
                 let is_inside = found.start() < end;
                 if is_inside {
                     matches.push(Match::new(found.start() - line, found.end() - line));
@@ -213,7 +213,7 @@ impl Report<'_> {
         self.output.end_of_line()
     }
 
-    /// Whether there is more to find, with `-m`.
+    /// Whether `-m` allows more matches.
     fn goes_on(&mut self) -> bool {
         let full = self
             .options
@@ -223,7 +223,7 @@ impl Report<'_> {
         !self.done.get()
     }
 
-    /// Prints what stands at the end of a file.
+    /// Prints the output at the end of a file.
     fn end(&mut self) -> io::Result<()> {
         let found = &mut self.found;
         let matched = found.matched_lines > 0;
@@ -257,7 +257,7 @@ impl Sink for &mut Report<'_> {
 
     #[inline]
     fn matched(&mut self, _: &Searcher, found: &SinkMatch) -> io::Result<bool> {
-        // The searcher doesn't stop at once when matches are inverted.
+        // With inversion, the searcher doesn't stop at once.
         if self.done.get() {
             return Ok(false);
         }
@@ -265,16 +265,16 @@ impl Sink for &mut Report<'_> {
         self.after_left = if self.found.matched_lines < limit {
             self.options.context().1
         } else {
-            // Context of the last match that counts: printed as what it is, but not a new one.
+            // Context of the last match that counts: printed as a match, but not counted.
             self.after_left.saturating_sub(1)
         };
         self.found.matched_lines += 1;
         self.matches.clear();
-        // A line without a match has none to find.
+        // A line without a match has no places to find.
         if self.options.needs_matches() && !self.options.invert {
             let place = found.bytes_range_in_buffer();
             if place.start == 0 && self.offset + found.absolute_byte_offset() > 0 {
-                // An expression must not see the beginning of a buffer as the beginning of the file.
+                // An expression must not take the beginning of a buffer for the beginning of the file.
                 self.find_matches(&[b"\n", found.bytes()].concat(), 1);
             } else {
                 self.find_matches(&found.buffer()[..place.end], place.start);

@@ -1,34 +1,34 @@
-//! Parts of a file's text, and texts made of them.
+//! Parts of a file's text, and runs of adjacent ones.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
 
-/// A part of a file's text, from the beginning of a line. Text is what [`TextReader`](crate::input::TextReader) reads:
-/// UTF-8, or whatever the bytes are, without a byte-order mark.
+/// A part of a file's text that starts at the beginning of a line. Text is what
+/// [`TextReader`](crate::input::TextReader) reads: UTF-8 or other bytes, without a byte-order mark.
 pub struct Stretch<'a> {
     /// The bytes of text before it.
     pub offset: u64,
     /// The lines before it.
     pub line: u64,
-    /// The part, until it ends.
+    /// The text of the part.
     pub text: Box<dyn Read + 'a>,
 }
 
-/// Stretches that follow each other, read as one text.
+/// Adjacent stretches, read as one text.
 pub(super) struct Run<'a, 'r, I> {
     stretches: &'r mut I,
     text: Box<dyn Read + 'a>,
-    /// Where in the file's text the next byte is from.
+    /// The position of the next byte in the file's text.
     position: u64,
     /// The stretch after a gap.
     next: &'r mut Option<Stretch<'a>>,
     ended: bool,
-    /// No more is wanted.
+    /// Set when no more is needed.
     done: &'r Cell<bool>,
 }
 
 impl<'a, 'r, I: Iterator<Item = io::Result<Stretch<'a>>>> Run<'a, 'r, I> {
-    /// A run that begins with `first`; leaves the first stretch of the run after it in `next`.
+    /// A run that begins with `first`; leaves the first stretch of the next run in `next`.
     pub(super) fn new(
         first: Stretch<'a>,
         stretches: &'r mut I,

@@ -1,9 +1,9 @@
-//! Where reading can begin in a compressed file.
+//! Places in a compressed file where reading can start.
 
 use super::inflate::WINDOW;
 use std::io;
 
-/// A place of a compressed file at which unpacking can begin: the beginning of a gzip member, a zstd frame, a bzip2 or xz
+/// A place in a compressed file where unpacking can start: the beginning of a gzip member, a zstd frame, a bzip2 or xz
 /// stream or an xz block, or a block inside a gzip member.
 ///
 /// ```
@@ -32,21 +32,21 @@ use std::io;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entrance {
-    /// The byte of the file.
+    /// The position in the file, in bytes.
     pub at: u64,
     /// The offset of the text that begins there.
     pub text: u64,
-    /// What else is needed, where no member begins.
+    /// What else is needed to start inside a member.
     pub(super) inside: Option<Inside>,
 }
 
-/// What it takes to begin where no member does.
+/// The state needed to start inside a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
     Gzip {
-        /// The bit of the byte, from the least significant one.
+        /// The bit in that byte, from the least significant one.
         bit: u8,
-        /// The text before, as zstd packs it.
+        /// The text before, compressed with zstd.
         window: Vec<u8>,
     },
     Xz(XzBlock),
@@ -57,7 +57,7 @@ pub(super) enum Inside {
 pub(super) struct XzBlock {
     /// The stream's flags and their checksum, from its header.
     pub(super) flags: [u8; 6],
-    /// Text from here to the end of the stream.
+    /// Bytes of text from here to the end of the stream.
     pub(super) text: u64,
     /// Bytes from here to the stream's index.
     pub(super) packed: u64,
@@ -71,7 +71,7 @@ impl Inside {
         Ok(Self::Gzip { bit, window })
     }
 
-    /// As bytes to store; the first one tells which.
+    /// The bytes to store; the first one identifies the kind.
     fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Gzip { bit, window } => [&[*bit], &window[..]].concat(),
@@ -107,10 +107,10 @@ impl Inside {
     }
 }
 
-/// What the bytes of a block of xz begin with.
+/// The first byte of a stored xz block.
 const XZ: u8 = 8;
 
-/// The text before a place in deflated data.
+/// Unpacks the text before a place in deflated data.
 pub(super) fn unpack_window(window: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::decompress(window, WINDOW)
 }
@@ -121,14 +121,14 @@ impl Entrance {
         Self { at, text, inside }
     }
 
-    /// As bytes to store: 16, some more for a block of xz, or a few thousand for a place in the middle of deflated data.
+    /// The bytes to store: 16, some more for a block of xz, or a few thousand for a place inside deflated data.
     pub fn to_bytes(&self) -> Vec<u8> {
         let inside = self.inside.as_ref().map_or_else(Vec::new, Inside::to_bytes);
         let (at, text) = (self.at.to_le_bytes(), self.text.to_le_bytes());
         [&at[..], &text, &inside].concat()
     }
 
-    /// From bytes that [`to_bytes`](Self::to_bytes) gave; nothing from others.
+    /// Decodes bytes from [`to_bytes`](Self::to_bytes); `None` for others.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (at, rest) = bytes.split_first_chunk()?;
         let (text, rest) = rest.split_first_chunk()?;

@@ -1,15 +1,15 @@
-//! Gzip data, and places inside it where unpacking can begin again.
+//! Gzip data, and places inside it where unpacking can start.
 //!
-//! Deflate refers back to the last 32 KiB of text, and its blocks begin at any bit. With both, the end of a block is a
-//! place to begin, as zlib's `zran` shows. `flate2` tells neither, so this talks to the library below it.
+//! Deflate refers back to the last 32 KiB of text, and its blocks begin at any bit. With both, unpacking can start at
+//! the end of a block, as zlib's `zran` shows. `flate2` reveals neither, so this uses the library below it.
 
 use libz_rs_sys as z;
 use std::ffi::{CStr, c_int};
 use std::io::{self, BufRead, Read};
 
-/// How far deflate refers back.
+/// How far back deflate refers.
 pub(super) const WINDOW: usize = 32 << 10;
-/// Behind the data of a member: its checksum and its length.
+/// The length of a member's trailer: its checksum and its length.
 const TRAILER: usize = 8;
 
 /// Unpacks one member.
@@ -17,28 +17,28 @@ pub(super) struct GzipDecoder<R> {
     source: R,
     inflater: Inflater,
     stage: Stage,
-    /// What was met behind text that was given first.
+    /// An error to report after the text before it.
     failed: Option<io::Error>,
 }
 
 #[derive(Clone, Copy)]
 enum Stage {
     Inside,
-    /// Before a trailer: who came in the middle has nothing to compare with it.
+    /// Before a trailer. After starting inside a member, there is nothing to compare it with.
     Trailer,
     Ended,
 }
 
 /// The beginning of a block.
 pub(super) struct BlockStart {
-    /// Bits of the bytes that were taken from the source that belong to the block.
+    /// How many bits taken from the source belong to the block.
     pub(super) bits_ahead: u64,
-    /// The text before it, as much as the block may refer to.
+    /// The text before it, as far back as the block may refer.
     pub(super) window: Vec<u8>,
 }
 
 impl<R: BufRead> GzipDecoder<R> {
-    /// The source begins with a member.
+    /// For a source that begins with a member.
     pub(super) fn new(source: R) -> io::Result<Self> {
         Ok(Self {
             source,
@@ -48,7 +48,7 @@ impl<R: BufRead> GzipDecoder<R> {
         })
     }
 
-    /// The source begins with the byte in which a block begins, at this bit.
+    /// For a source that begins with the byte in which a block begins, at this bit.
     pub(super) fn enter(mut source: R, bit: u8, window: &[u8]) -> io::Result<Self> {
         let mut inflater = Inflater::new(Wrapping::Nothing)?;
         if bit > 0 {
@@ -73,7 +73,7 @@ impl<R: BufRead> GzipDecoder<R> {
         self.source
     }
 
-    /// Reads some bytes, not beyond the end of a block. Then also gives the beginning of the next one.
+    /// Reads some bytes, up to the end of a block. At that end, also returns the start of the next block.
     pub(super) fn read_to_block(
         &mut self,
         into: &mut [u8],
@@ -143,16 +143,16 @@ impl<R: BufRead> GzipDecoder<R> {
 }
 
 impl<R: BufRead> Read for GzipDecoder<R> {
-    /// Gives all text before damage before it reports it.
+    /// Returns all text before the damage, then the error.
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.read_until(into, Stop::Never)
     }
 }
 
-/// What is around deflated data.
+/// The format around deflated data.
 #[derive(Clone, Copy)]
 enum Wrapping {
-    /// The header and trailer of gzip, which are read and compared.
+    /// The header and trailer of gzip, which are read and verified.
     Gzip,
     Nothing,
 }
@@ -160,7 +160,7 @@ enum Wrapping {
 #[derive(Clone, Copy)]
 enum Stop {
     Never,
-    /// At the end of a block.
+    /// At the ends of blocks.
     Block,
 }
 
@@ -181,7 +181,8 @@ struct Inflater {
     wrapping: Wrapping,
 }
 
-// SAFETY: nothing else refers to the stream's memory, and its pointers into input and output are used during a call only.
+// SAFETY: nothing else refers to the stream's memory, and its pointers into input and output are only used during a
+// call.
 unsafe impl Send for Inflater {}
 
 impl Inflater {
@@ -192,7 +193,7 @@ impl Inflater {
             Wrapping::Nothing => -15,
         };
         let size = size_of::<z::z_stream>() as c_int;
-        // SAFETY: the stream is one of the library's own defaults, and the version and the size are those of this build.
+        // SAFETY: the stream has the library's defaults, and the version and the size are those of this build.
         let code =
             unsafe { z::inflateInit2_(&raw mut stream, window_bits, z::zlibVersion(), size) };
         match code {
@@ -211,7 +212,7 @@ impl Inflater {
         let stream = &mut self.stream;
         (stream.next_in, stream.avail_in) = (input.as_ptr(), given);
         (stream.next_out, stream.avail_out) = (into.as_mut_ptr(), room);
-        // SAFETY: the stream was made by `new`; both buffers live as long as the call and have at least these lengths.
+        // SAFETY: `new` made the stream; both buffers outlive the call and have at least these lengths.
         let code = unsafe { z::inflate(stream, flush) };
         let taken = (given - stream.avail_in) as usize;
         let made = (room - stream.avail_out) as usize;
@@ -237,7 +238,7 @@ impl Inflater {
         text.to_string_lossy().into_owned()
     }
 
-    /// At the beginning of a block that is not behind the last one: how many bits of it were taken already.
+    /// At the start of a block that isn't after the last one: how many of its bits were already taken.
     fn bits_ahead_of_block(&self) -> Option<u64> {
         const AT_BLOCK: c_int = 128;
         const LAST: c_int = 64;
@@ -245,11 +246,11 @@ impl Inflater {
         (told & AT_BLOCK != 0 && told & LAST == 0).then_some((told & (LAST - 1)) as u64)
     }
 
-    /// The last text.
+    /// The latest text, up to a window's length.
     fn window(&self) -> Vec<u8> {
         let mut window = vec![0; WINDOW];
         let mut len = 0;
-        // SAFETY: the stream was made by `new`; it never holds more than `WINDOW` bytes.
+        // SAFETY: `new` made the stream; it never holds more than `WINDOW` bytes.
         unsafe {
             z::inflateGetDictionary(&raw const self.stream, window.as_mut_ptr(), &raw mut len)
         };
@@ -259,13 +260,13 @@ impl Inflater {
 
     fn set_window(&mut self, window: &[u8]) -> io::Result<()> {
         let len = window.len().min(WINDOW) as u32;
-        // SAFETY: the stream was made by `new`, and the window has at least that length.
+        // SAFETY: `new` made the stream, and the window has at least that length.
         let code = unsafe { z::inflateSetDictionary(&raw mut self.stream, window.as_ptr(), len) };
         taken(code)
     }
 
     fn prime(&mut self, bits: u8, value: u8) -> io::Result<()> {
-        // SAFETY: the stream was made by `new`.
+        // SAFETY: `new` made the stream.
         let code = unsafe { z::inflatePrime(&raw mut self.stream, bits.into(), value.into()) };
         taken(code)
     }
@@ -280,7 +281,7 @@ fn taken(code: c_int) -> io::Result<()> {
 
 impl Drop for Inflater {
     fn drop(&mut self) {
-        // SAFETY: the stream was made by `new`, and is not used again.
+        // SAFETY: `new` made the stream, and it is not used again.
         unsafe { z::inflateEnd(&raw mut self.stream) };
     }
 }

@@ -1,7 +1,7 @@
-//! Compressed data: one member after the other, and what is behind the last one.
+//! Compressed data: one member after the other, and what follows the last one.
 //!
-//! Zeros between members and behind them are padding, as tapes and block devices leave it. Anything else that does not
-//! begin like a member is an error, but one of what follows: the members before it are whole.
+//! Zeros between and after members are padding, as tapes and block devices leave it. Anything else that doesn't begin
+//! like a member is an error, but a trailing one: the members before it are complete.
 
 use super::entrance::{Entrance, Inside, unpack_window};
 use super::inflate::GzipDecoder;
@@ -15,7 +15,7 @@ use std::io::{self, BufRead, BufReader, Read};
 /// Compressed bytes asked of the system at once.
 const COMPRESSED_READ: usize = 128 << 10;
 
-/// Says that something other than compressed data follows it.
+/// The error that something other than compressed data follows.
 #[derive(Debug)]
 pub(super) struct Trailing(Compression);
 
@@ -35,7 +35,7 @@ impl std::error::Error for Trailing {}
 pub(super) struct Members<R> {
     compression: Compression,
     state: Stage<R>,
-    /// Entrances, if they are noted.
+    /// Notes about entrances, if wanted.
     notes: Option<Notes>,
 }
 
@@ -46,13 +46,13 @@ enum Stage<R> {
 }
 
 impl<R: Read> Members<R> {
-    /// `first` was read from the source already, and begins like a member.
+    /// `first` has been read from the source, and begins like a member.
     pub(super) fn new(compression: Compression, first: Vec<u8>, source: R) -> io::Result<Self> {
         let member = Member::begin(compression, Source::new(first, source))?;
         Ok(Self::inside(compression, member))
     }
 
-    /// The source stands at this entrance.
+    /// The source is positioned at this entrance.
     pub(super) fn enter(
         compression: Compression,
         entrance: &Entrance,
@@ -81,19 +81,19 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// The same, and notes entrances from now on. Some `known` ones can only be seen from the file's end.
+    /// Notes entrances from now on. `known` are entrances that can only be found from the file's end.
     pub(super) fn noting(mut self, spacing: Spacing, known: Vec<Entrance>) -> Self {
         self.notes = Some(Notes::new(spacing, known));
         self
     }
 
-    /// The entrances that were passed since the last call.
+    /// The entrances passed since the last call.
     pub(super) fn take_entrances(&mut self) -> Vec<Entrance> {
         let notes = self.notes.as_mut();
         notes.map_or_else(Vec::new, Notes::take)
     }
 
-    /// The next member; none at the end.
+    /// The next member; `None` at the end.
     fn next(&mut self, mut source: Source<R>) -> io::Result<Option<Member<R>>> {
         if !source.skip_zeros()? {
             return Ok(None);
@@ -108,7 +108,7 @@ impl<R: Read> Members<R> {
             return Member::begin(self.compression, source).map(Some);
         }
         Err(if self.compression.may_begin(&first) {
-            // It is the beginning of a beginning.
+            // The data ends within the beginning of a member.
             io::ErrorKind::UnexpectedEof.into()
         } else {
             io::Error::new(io::ErrorKind::InvalidData, Trailing(self.compression))
@@ -143,11 +143,11 @@ impl<R: Read> Read for Members<R> {
     }
 }
 
-/// The compressed bytes. Some may have been looked at in advance.
+/// Reads compressed bytes, some of which may have been peeked at.
 struct Source<R> {
     ahead: Vec<u8>,
     source: BufReader<R>,
-    /// Bytes that were taken.
+    /// Bytes taken so far.
     position: u64,
 }
 
@@ -160,13 +160,13 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// These bytes were taken last, and are still to be read.
+    /// Puts back the bytes taken last.
     fn put_back(&mut self, bytes: Vec<u8>) {
         self.position -= bytes.len() as u64;
         self.ahead.splice(0..0, bytes);
     }
 
-    /// Whether anything else is there.
+    /// Returns whether anything but zeros follows.
     fn skip_zeros(&mut self) -> io::Result<bool> {
         loop {
             let bytes = match self.fill_buf() {
@@ -234,7 +234,7 @@ impl<R: Read> Member<R> {
         })
     }
 
-    /// Reads some bytes, and notes an entrance inside if one is wanted and passed.
+    /// Reads some bytes, and notes an entrance inside the member if one is wanted and passed.
     fn read_noting(&mut self, into: &mut [u8], notes: &mut Notes) -> io::Result<usize> {
         let count = match self {
             Self::Gzip(decoder) if notes.wants_inside(decoder.source().position) => {

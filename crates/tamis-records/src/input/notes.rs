@@ -1,21 +1,21 @@
-//! Which entrances are worth keeping.
+//! Chooses the entrances to keep.
 
 use super::entrance::{Entrance, Inside};
 use std::collections::VecDeque;
 
-/// How many entrances are noted.
+/// How densely entrances are kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Spacing {
-    /// Text between two entrances, at least.
+    /// Least text between two entrances.
     pub(crate) text: u64,
-    /// The same for an entrance in the middle of a member, which comes with a window.
+    /// The same for entrances inside a member, which need a window.
     pub(crate) text_inside: u64,
-    /// The share of the file's size that windows may take: one in so many.
+    /// Windows may take one part in this many of the file's size.
     pub(crate) windows: u64,
 }
 
 impl Default for Spacing {
-    /// Unpacking what lies between two entrances takes some milliseconds.
+    /// Unpacking the text between two entrances takes some milliseconds.
     fn default() -> Self {
         Self {
             text: 1 << 20,
@@ -25,16 +25,16 @@ impl Default for Spacing {
     }
 }
 
-/// The entrances that were passed.
+/// Collects the entrances that are passed.
 pub(super) struct Notes {
     spacing: Spacing,
-    /// Text that was given.
+    /// Bytes of text so far.
     text: u64,
-    /// The text at which the last entrance is.
+    /// Where in the text the last entrance is.
     last: u64,
     /// Bytes of all windows.
     windows: u64,
-    /// Entrances that are still to be passed.
+    /// Known entrances that haven't been passed yet.
     known: VecDeque<Entrance>,
     found: Vec<Entrance>,
 }
@@ -51,7 +51,7 @@ impl Notes {
         }
     }
 
-    /// More text was given.
+    /// Counts more text.
     pub(super) fn pass(&mut self, count: usize) {
         self.text += count as u64;
         let text = self.text;
@@ -63,12 +63,12 @@ impl Notes {
         }
     }
 
-    /// A member begins at this byte.
+    /// Records that a member begins at this byte.
     pub(super) fn note_member(&mut self, at: u64) {
         self.note(Entrance::new(at, self.text));
     }
 
-    /// The entrances that were kept since the last call.
+    /// The entrances kept since the last call.
     pub(super) fn take(&mut self) -> Vec<Entrance> {
         std::mem::take(&mut self.found)
     }
@@ -81,16 +81,16 @@ impl Notes {
         }
     }
 
-    /// Whether the beginning of a block would be kept, at about this byte.
+    /// Whether an entrance inside a member, at about this byte, would be kept.
     pub(super) fn wants_inside(&self, at: u64) -> bool {
         self.text - self.last >= self.spacing.text_inside
             && self.windows <= at / self.spacing.windows
     }
 
-    /// A block begins at this bit, counted from the file's beginning.
+    /// Records that a block begins at this bit of the file.
     pub(super) fn note_inside(&mut self, at: u64, window: &[u8]) {
         let inside = Inside::gzip((at % 8) as u8, window).ok();
-        // Only without memory for it.
+        // Fails only if memory runs out.
         if inside.is_none() {
             return;
         }

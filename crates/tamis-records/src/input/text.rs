@@ -12,25 +12,25 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Compressed data that becomes more than this, and more than `MOST_TIMES` as much as it was, is not read to its end.
+/// Compressed data isn't read to its end if it unpacks to more than this, and to more than `MOST_TIMES` its size.
 const MOST_BYTES: u64 = 256 << 20;
 const MOST_TIMES: u64 = 2_000;
 
-/// How characters stand in bytes.
+/// The encoding of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// As UTF-8, or as whatever the bytes are.
+    /// UTF-8, or any other bytes.
     Bytes,
-    /// As UTF-8, behind a byte order mark that is no text.
+    /// UTF-8, after a byte order mark that isn't text.
     Utf8Mark,
-    /// As UTF-16 with the lower byte first, behind a byte order mark.
+    /// UTF-16 little-endian, after a byte order mark.
     Utf16Le,
-    /// As UTF-16 with the upper byte first, behind a byte order mark.
+    /// UTF-16 big-endian, after a byte order mark.
     Utf16Be,
 }
 
 impl Encoding {
-    /// By its mark; the same that ripgrep heeds.
+    /// Recognises the marks that ripgrep recognises.
     fn of(head: &[u8]) -> Self {
         match head {
             [0xEF, 0xBB, 0xBF, ..] => Self::Utf8Mark,
@@ -40,7 +40,7 @@ impl Encoding {
         }
     }
 
-    /// Bytes before the text that are left out as they are.
+    /// Length of the mark, if the text after it is the file's bytes.
     fn mark(self) -> u64 {
         match self {
             Self::Utf8Mark => 3,
@@ -53,28 +53,28 @@ impl Encoding {
     }
 }
 
-/// What has to be done to a file's bytes for its text.
+/// How to turn a file's bytes into text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextKind {
-    /// How it is packed.
+    /// The compression of the file.
     pub compression: Compression,
-    /// How the unpacked bytes are text.
+    /// The encoding of the unpacked bytes.
     pub encoding: Encoding,
 }
 
 impl TextKind {
-    /// Text as it is.
+    /// Plain text.
     pub const PLAIN: Self = Self {
         compression: Compression::None,
         encoding: Encoding::Bytes,
     };
 
-    /// Whether its bytes have to be unpacked.
+    /// Whether it is compressed.
     pub fn is_packed(self) -> bool {
         self.compression != Compression::None
     }
 
-    /// As a byte to store.
+    /// The byte to store.
     pub fn to_byte(self) -> u8 {
         let compression = match self.compression {
             Compression::None => 0,
@@ -92,7 +92,7 @@ impl TextKind {
         compression | encoding << 4
     }
 
-    /// From a byte that [`to_byte`](Self::to_byte) gave; nothing from others.
+    /// Decodes a byte from [`to_byte`](Self::to_byte); `None` for others.
     pub fn from_byte(byte: u8) -> Option<Self> {
         let compression = match byte & 15 {
             0 => Compression::None,
@@ -115,12 +115,12 @@ impl TextKind {
         })
     }
 
-    /// Whether the text at an offset is the bytes of the file at [`offset_in_file`](Self::offset_in_file).
+    /// Whether the text at an offset is in the file as it is, at [`offset_in_file`](Self::offset_in_file).
     pub fn is_plain(self) -> bool {
         self.compression == Compression::None && !self.encoding.is_wide()
     }
 
-    /// Where the text of a plain file is in it.
+    /// The position in a plain file of the text at this offset.
     pub fn offset_in_file(self, text: u64) -> u64 {
         self.encoding.mark() + text
     }
@@ -128,8 +128,8 @@ impl TextKind {
 
 /// The text of a file: unpacked, without a byte order mark, UTF-16 as UTF-8.
 ///
-/// Errors of reading say what is wrong with the file. One that is [not read](InputError::is_not_read) becomes far more when
-/// unpacked than anyone meant it to be.
+/// Errors describe the problem with the file. A file that is [not read](InputError::is_not_read) unpacks to far more
+/// than anyone could have intended.
 pub struct TextReader {
     kind: TextKind,
     file_kind: Option<FileKind>,
@@ -142,7 +142,7 @@ enum Text {
 }
 
 impl TextReader {
-    /// Opens a file. What is taken from it is added to `progress`.
+    /// Opens a file. Counts bytes read in `progress`.
     pub fn open(path: &Path, progress: &Arc<Progress>) -> Result<Self, InputError> {
         let open = || Self::new(File::open(path)?, progress);
         open().map_err(|cause| InputError {
@@ -151,7 +151,7 @@ impl TextReader {
         })
     }
 
-    /// Reads an open file, from its beginning; it must be one that can be sought in.
+    /// Reads an open file from its beginning; it must be seekable.
     pub fn new(file: File, progress: &Arc<Progress>) -> io::Result<Self> {
         Self::with_spacing(file, Spacing::default(), progress)
     }
@@ -185,7 +185,7 @@ impl TextReader {
         };
         let mut bytes = Bytes::new(compression, unpacked);
         if compression != Compression::None {
-            // As much as a file of that size holds, unless somebody made it to be unpacked for ever.
+            // More than any file of this size contains, unless it was made to unpack forever.
             bytes.left = MOST_BYTES.max(metadata.len().saturating_mul(MOST_TIMES));
         }
         bytes.look_ahead();
@@ -206,18 +206,18 @@ impl TextReader {
         })
     }
 
-    /// How its text is made.
+    /// How its text is made from bytes.
     pub fn kind(&self) -> TextKind {
         self.kind
     }
 
-    /// What the file is, if its words and lines do not stand in its text. Text in UTF-16 with a mark is read, so it is
-    /// not named here.
+    /// The kind of the file, if its text can't be read as words and lines. `None` for UTF-16 with a mark, which can be
+    /// read.
     pub fn file_kind(&self) -> Option<FileKind> {
         self.file_kind
     }
 
-    /// The entrances that were passed since the last call, in order. Their text was given before, or is the next.
+    /// The entrances passed since the last call, in order. Their text has been returned or comes next.
     pub fn take_entrances(&mut self) -> Vec<Entrance> {
         let Text::Narrow(Bytes {
             unpacked: Unpacked::Packed(members),
@@ -247,7 +247,7 @@ impl TextReader {
         Ok(filled)
     }
 
-    /// Reads so many bytes of text, or as many as there are, and drops them.
+    /// Skips this many bytes of text, or fewer at the end.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         const STEP: u64 = 64 << 10;
         let mut buffer = vec![0; bytes.min(STEP) as usize];
@@ -263,14 +263,14 @@ impl TextReader {
     }
 }
 
-/// UTF-16 as UTF-8.
+/// UTF-16 decoded to UTF-8.
 struct Decoded {
     decoder: DecodeReaderBytes<Bytes, Vec<u8>>,
-    /// What was decoded and not asked for yet.
+    /// Decoded bytes that haven't been read yet.
     ahead: Cursor<Vec<u8>>,
 }
 
-/// Bytes that the decoder is asked for at least: where it has no room for a whole character, it loses the end of the last.
+/// The least buffer for the decoder: without room for a whole character, it loses the end of the last one.
 const DECODED_AT_LEAST: usize = 64;
 
 impl Read for Decoded {
@@ -303,7 +303,7 @@ impl Text {
         if !encoding.is_wide() {
             return Self::Narrow(bytes);
         }
-        // By its mark, as ripgrep does.
+        // By its mark, like ripgrep.
         let mut decoder = DecodeReaderBytesBuilder::new();
         decoder.bom_override(true).strip_bom(true);
         Self::Wide(Box::new(Decoded {
@@ -313,8 +313,8 @@ impl Text {
     }
 }
 
-/// The text of a file from an offset on, to its end: sought in a plain file; else unpacked from the last entrance before,
-/// or from the beginning, and dropped up to there. An offset behind the end has no text.
+/// The text of a file from an offset to its end. Seeks in a plain file; otherwise unpacks from the last entrance before
+/// the offset, or from the beginning, and skips the text up to it. Past the end, there is no text.
 ///
 /// `kind` and `entrance` are those of a [`TextReader`] on the same bytes. See [`Entrance`] for an example.
 pub fn text_from(
@@ -325,7 +325,7 @@ pub fn text_from(
 ) -> io::Result<TextReader> {
     let entrance =
         entrance.filter(|_| kind.compression != Compression::None && !kind.encoding.is_wide());
-    // What lies between where reading begins and the text that is asked for.
+    // Where to start reading, and how much text to skip.
     let (at, skip) = match entrance {
         Some(entrance) => {
             let skip = offset.checked_sub(entrance.text);
@@ -366,10 +366,10 @@ pub fn text_from(
 struct Bytes {
     compression: Compression,
     unpacked: Unpacked,
-    /// Looked at in advance, and what ended that.
+    /// Bytes that were peeked at, and the error that ended peeking.
     ahead: Cursor<Vec<u8>>,
     failed: Option<io::Error>,
-    /// How many more may come.
+    /// How many more bytes are allowed.
     left: u64,
 }
 
@@ -389,7 +389,7 @@ impl Bytes {
         }
     }
 
-    /// Reads enough to see what the file is.
+    /// Peeks at enough bytes to recognise the file.
     fn look_ahead(&mut self) {
         let mut filled = 0;
         let mut ahead = vec![0; formats::HEAD];

@@ -1,4 +1,4 @@
-//! Blocks of xz, which stand in an index behind each stream.
+//! Finds the blocks of xz, which are listed in an index after each stream.
 //!
 //! ```text
 //! stream: header (12 bytes), blocks, index, footer (12 bytes), padding
@@ -6,8 +6,8 @@
 //! footer: checksum, length of the index, flags, "YZ"
 //! ```
 //!
-//! Whoever enters a block hands the decoder the stream's header before it. The decoder would compare the index with the
-//! blocks that it saw, so the index is kept from it.
+//! To enter a block, the decoder gets the stream's header first. It must not see the index, because it would compare it
+//! with the blocks it has read.
 
 use super::WINDOW_LOG;
 use super::entrance::{Entrance, Inside, XzBlock};
@@ -16,7 +16,7 @@ use liblzma::stream::Stream as Decoder;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 const MAGIC: &[u8; 6] = b"\xFD7zXZ\0";
-/// Of the header and of the footer.
+/// The length of the header and of the footer.
 const FRAME: u64 = 12;
 /// A longer index has millions of blocks.
 const LONGEST_INDEX: u64 = 16 << 20;
@@ -26,7 +26,7 @@ pub(super) fn header(block: &XzBlock) -> Vec<u8> {
     [MAGIC, &block.flags[..]].concat()
 }
 
-/// The beginnings of all blocks; none if the file does not end as one of xz does. It is left at its beginning.
+/// The beginnings of all blocks; none if the file doesn't end like an xz file. Leaves the file at its beginning.
 pub(super) fn blocks(file: &mut (impl Read + Seek)) -> io::Result<Vec<Entrance>> {
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut streams = Vec::new();
@@ -58,7 +58,7 @@ struct Stream {
     index: u64,
     end: u64,
     flags: [u8; 6],
-    /// The lengths of the blocks, packed and unpacked.
+    /// The compressed and uncompressed length of each block.
     blocks: Vec<(u64, u64)>,
 }
 
@@ -70,7 +70,7 @@ enum Found {
 }
 
 impl Stream {
-    /// What ends here.
+    /// Finds what ends here.
     fn before(file: &mut (impl Read + Seek), end: u64) -> io::Result<Found> {
         let mut tail = [0; 4];
         if end < 4 {
@@ -128,7 +128,7 @@ impl Stream {
         texts.fold(0, u64::saturating_add)
     }
 
-    /// Adds its blocks, whose text begins here.
+    /// Adds its blocks; their text begins at `text`.
     fn add(&self, text: u64, entrances: &mut Vec<Entrance>) {
         let whole = self.text();
         let (mut at, mut passed) = (self.start + FRAME, 0);
@@ -152,11 +152,11 @@ fn read_at(file: &mut (impl Read + Seek), at: u64, into: &mut [u8]) -> io::Resul
     file.read_exact(into)
 }
 
-/// The lengths of the blocks in an index: packed with padding, and unpacked.
+/// The lengths of the blocks in an index: compressed with padding, and uncompressed.
 fn lengths(index: &[u8]) -> Option<Vec<(u64, u64)>> {
     let mut rest = index.strip_prefix(&[0])?;
     let count = number(&mut rest)?;
-    // Each takes two bytes at least.
+    // Each takes at least two bytes.
     if count > index.len() as u64 / 2 {
         return None;
     }
@@ -168,7 +168,7 @@ fn lengths(index: &[u8]) -> Option<Vec<(u64, u64)>> {
     Some(lengths)
 }
 
-/// Seven bits a byte, the lowest first, as long as the eighth is set.
+/// Reads seven bits per byte, the lowest first; the eighth bit says that more follow.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..63).step_by(7) {
@@ -190,14 +190,14 @@ pub(super) fn decoder<R: BufRead>(source: R) -> io::Result<XzDecoder<R>> {
 /// The last blocks of a stream.
 pub(super) struct XzBlocks<R> {
     decoder: XzDecoder<io::Take<R>>,
-    /// Text that is left of them.
+    /// Bytes of text left in them.
     text: u64,
-    /// Bytes behind them that belong to the stream.
+    /// Bytes after them that belong to the stream.
     index: u64,
 }
 
 impl<R: BufRead> XzBlocks<R> {
-    /// The source has the stream's header before the block.
+    /// For a source with the stream's header before the block.
     pub(super) fn new(source: R, block: &XzBlock) -> io::Result<Self> {
         let packed = block.packed.saturating_add(FRAME);
         Ok(Self {
@@ -207,7 +207,7 @@ impl<R: BufRead> XzBlocks<R> {
         })
     }
 
-    /// The source behind the stream.
+    /// The source, positioned after the stream.
     pub(super) fn into_source(self) -> io::Result<R> {
         let mut packed = self.decoder.into_inner();
         io::copy(&mut packed, &mut io::sink())?;

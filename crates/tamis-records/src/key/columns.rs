@@ -1,17 +1,17 @@
-//! Columns of rows: CSV, TSV, and fields between blanks.
+//! Columns of tables: CSV, TSV, and fields separated by blanks.
 
 use super::NoKey;
 use memchr::memchr;
 use std::ops::Range;
 
-/// How the values of a row are told apart.
+/// How the values of a row are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
-    /// By this byte, unless it is inside quotes: a comma is CSV.
+    /// By this byte outside quotes; with a comma, CSV.
     Quoted(u8),
     /// By tabs, without quotes: TSV.
     Tab,
-    /// By any number of spaces and tabs, as awk does.
+    /// By any number of spaces and tabs, as in awk.
     Blanks,
 }
 
@@ -20,16 +20,16 @@ impl Separator {
     pub const COMMA: Self = Self::Quoted(b',');
 }
 
-/// A column as the user names it.
+/// A column as named by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnName {
     /// Counted from 0; users count from 1.
     Number(usize),
-    /// As the header row has it.
+    /// As in the header row.
     Name(String),
 }
 
-/// The key columns, in the order in which they make the key.
+/// The key columns, in the order of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// One or more.
@@ -39,7 +39,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads `url,2`: names, and numbers from 1. Quotes are for a name with a comma in it, or one of digits.
+    /// Parses `url,2`: names, and numbers from 1. Quote names that contain a comma or consist of digits.
     ///
     /// ```
     /// use tamis_records::key::{ColumnName, Columns};
@@ -64,7 +64,7 @@ impl Columns {
         })
     }
 
-    /// The same of files that have a header row only if a column is named.
+    /// The same for files that have a header row only if a column is given by name.
     pub(crate) fn parse_any(list: &str) -> Result<Self, String> {
         let mut columns = Self::parse(list, true)?;
         let is_name = |column: &ColumnName| matches!(column, ColumnName::Name(_));
@@ -72,8 +72,7 @@ impl Columns {
         Ok(columns)
     }
 
-    /// The positions of the columns in a file whose header row has this content. Without a header, nothing is looked
-    /// up in it.
+    /// The positions of the columns in a file with this header row. Without a header, `header` is ignored.
     pub fn positions(&self, header: &[u8], separator: Separator) -> Result<Vec<usize>, String> {
         let names = if self.header {
             values(header, separator)
@@ -101,7 +100,7 @@ impl Columns {
     }
 }
 
-/// The names in a list, and whether each is in quotes.
+/// The names in a list, and whether each is quoted.
 pub(super) fn names(list: &str) -> Result<Vec<(String, bool)>, String> {
     let mut fields = Fields::default();
     fields.split(list.as_bytes(), Separator::COMMA);
@@ -111,7 +110,7 @@ pub(super) fn names(list: &str) -> Result<Vec<(String, bool)>, String> {
     let mut names = Vec::new();
     for (column, range) in fields.ranges.iter().enumerate() {
         let mut name = Vec::new();
-        // Each of them is there.
+        // The column exists, so this can't fail.
         let _ = fields.append(list.as_bytes(), column, &mut name);
         let name = String::from_utf8_lossy(&name).into_owned();
         names.push((name, list[range.clone()].starts_with('"')));
@@ -130,7 +129,7 @@ pub(super) fn values(row: &[u8], separator: Separator) -> Vec<Vec<u8>> {
     (0..).map_while(value).collect()
 }
 
-/// Where the fields of one row lie, quotes included.
+/// The positions of the fields of one row, including quotes.
 #[derive(Default)]
 pub(crate) struct Fields {
     ranges: Vec<Range<usize>>,
@@ -179,7 +178,7 @@ impl Fields {
         }
     }
 
-    /// Appends the value of a field, with its quotes resolved.
+    /// Appends the value of a field, without its quotes.
     pub(crate) fn append(
         &self,
         row: &[u8],
@@ -205,7 +204,7 @@ impl Fields {
     }
 }
 
-/// One past the quote that closes the field whose inside starts at `from`, if one does.
+/// One past the quote that closes the field whose content starts at `from`, if there is one.
 fn closing_quote(row: &[u8], mut from: usize) -> Option<usize> {
     while let Some(at) = memchr(b'"', &row[from..]) {
         from += at + 1;

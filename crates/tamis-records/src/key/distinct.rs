@@ -1,26 +1,26 @@
-//! A set of 64-bit keys, most of which come again and again.
+//! A set of 64-bit keys, most of which are repeated often.
 
 use tamis::Hash;
 
-/// Keys that are remembered, by their low bits: most words of a log are those of the lines before.
+/// Keys that are remembered, by their low bits: most words of a log also occur in the lines before.
 const RECENT: usize = 1 << 12;
-/// Keys that are put into their slots together.
+/// Keys that are inserted together.
 const PENDING: usize = 512;
 const FEWEST_BITS: u32 = 12;
-/// Slots looked at for a key. Enough for chance; keys that somebody chose to meet go elsewhere.
+/// Slots searched for a key. Enough for random keys; keys crafted to collide are stored elsewhere.
 const REACH: usize = 128;
 
-/// Keeps keys in the order of their hashes, near enough that sorting them takes one pass.
+/// Keeps keys almost in the order of their hashes, so that sorting them takes one pass.
 pub(crate) struct Distinct {
     recent: Box<[u64; RECENT]>,
-    /// Keys that are not in slots yet.
+    /// Keys not inserted yet.
     pending: Box<[u64; PENDING]>,
     waiting: usize,
-    /// Each key is in the slot that the top bits of its hash name, or soon behind it. Zero is a free slot.
+    /// Each key is in the slot given by the top bits of its hash, or soon after it. Zero marks a free slot.
     slots: Vec<u64>,
     bits: u32,
     count: usize,
-    /// Keys without a free slot in reach, and zero. Some may be there twice.
+    /// Keys without a free slot in reach, and zero. May contain duplicates.
     others: Vec<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Distinct {
         this
     }
 
-    /// Adds keys. Without branches for each: no one can guess which are new.
+    /// Adds keys. Avoids a branch per key, because new keys can't be predicted.
     #[inline]
     pub(crate) fn add_all(&mut self, keys: &[u64]) {
         for keys in keys.chunks(PENDING / 2) {
@@ -58,7 +58,7 @@ impl Distinct {
         }
     }
 
-    /// Looks at all slots before it waits for any: they are anywhere in memory.
+    /// Touches all slots before using any, because they are scattered in memory.
     #[inline(never)]
     fn insert_pending(&mut self) {
         let shift = 64 - self.bits;
@@ -116,17 +116,17 @@ impl Distinct {
         self.slots.resize((1 << bits) + REACH, 0);
     }
 
-    /// In each place a key that belongs elsewhere.
+    /// Fills each place with a key that belongs elsewhere.
     fn forget_recent(&mut self) {
         for (at, recent) in self.recent.iter_mut().enumerate() {
             *recent = !at as u64;
         }
     }
 
-    /// The hashes of all keys, ascending, each once. Then there are none.
+    /// The hashes of all keys, sorted and distinct. Empties the set.
     pub(crate) fn take(&mut self) -> Vec<Hash> {
         self.insert_pending();
-        // The keys in a row, in place.
+        // Moves the keys together, in place.
         let mut keys = 0;
         for at in 0..self.slots.len() {
             let key = self.slots[at];
@@ -149,7 +149,7 @@ impl Distinct {
             hashes.sort_unstable();
         }
         hashes.dedup();
-        // Not larger than the next text of this size needs: clearing takes time, too.
+        // Not larger than the next text of this size needs, because clearing takes time, too.
         let slots = (self.count * 2).next_power_of_two();
         self.clear(slots.ilog2().max(FEWEST_BITS));
         self.forget_recent();
@@ -157,7 +157,7 @@ impl Distinct {
     }
 }
 
-/// What hashes are sorted by.
+/// The sort order of keys.
 #[inline(always)]
 fn order(key: u64) -> u64 {
     (Hash::from_u64(key).as_u128() >> 64) as u64
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Keys that all want the same slots, as somebody could make them.
+    /// Keys that collide on purpose.
     #[test]
     fn keys_that_meet_are_kept() {
         let meeting: Vec<u64> = (0..)

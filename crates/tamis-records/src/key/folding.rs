@@ -1,5 +1,5 @@
-//! Which characters are parts of words, and which are one character but for their case: as regular expressions have it,
-//! for whatever they find must have keys in an index.
+//! Which characters are parts of words, and which differ only in case, by the rules of regular expressions: any match
+//! of an expression must have keys in an index.
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::sync::OnceLock;
@@ -8,12 +8,11 @@ use std::sync::OnceLock;
 const PAGE: usize = 256;
 const IS_WORD: u32 = 1 << 31;
 
-/// What is known of all characters, by pages. Made when text has one of a page: most text has few of them.
+/// Properties of all characters, by pages. A page is computed when a text first needs it: most texts need few.
 static PAGES: [OnceLock<Box<[u32; PAGE]>>; 0x11_0000 / PAGE] =
     [const { OnceLock::new() }; 0x11_0000 / PAGE];
 
-/// The character that stands for all those that differ from it in case alone, and whether they are parts of words
-/// (`\w`).
+/// The character that represents all those that differ from it only in case, and whether it is part of a word (`\w`).
 pub(crate) fn folded(character: char) -> (char, bool) {
     let number = character as usize;
     let page = PAGES[number / PAGE].get_or_init(|| page(number / PAGE));
@@ -25,7 +24,7 @@ pub(crate) fn folded(character: char) -> (char, bool) {
 fn page(number: usize) -> Box<[u32; PAGE]> {
     let entry = |at: usize| {
         let character = char::from_u32((number * PAGE + at) as u32);
-        // No text has surrogates.
+        // Text never contains surrogates.
         character.map_or(0, |character| {
             let is_word = regex_syntax::is_word_character(character);
             fold(character) as u32 | if is_word { IS_WORD } else { 0 }
@@ -34,7 +33,7 @@ fn page(number: usize) -> Box<[u32; PAGE]> {
     Box::new(std::array::from_fn(entry))
 }
 
-/// The first of all that differ in case alone; of letters among ASCII, the small one.
+/// The first of all characters that differ only in case; for ASCII letters, the lower-case one.
 fn fold(character: char) -> char {
     let mut all = ClassUnicode::new([ClassUnicodeRange::new(character, character)]);
     all.case_fold_simple();
@@ -49,7 +48,7 @@ fn fold(character: char) -> char {
 mod tests {
     use super::*;
 
-    /// Whatever `(?i)` takes for the same has the same keys.
+    /// Characters that are equal under `(?i)` have the same keys.
     #[test]
     fn characters_that_match_each_other_fold_alike() {
         let mut folding = 0;

@@ -2,7 +2,7 @@
 
 use super::NoKey;
 
-/// Replaces hexadecimal digits by the bytes that they stand for.
+/// Replaces hexadecimal digits by the bytes they represent.
 pub(super) fn decode(text: &mut Vec<u8>) -> Result<(), NoKey> {
     if !text.len().is_multiple_of(2) {
         return Err(NoKey::NotHex);

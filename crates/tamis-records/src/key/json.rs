@@ -1,8 +1,8 @@
-//! Values inside a JSON line, by JSON pointer (RFC 6901), in a form that is equal for equal values.
+//! Values in a line of JSON, by JSON pointer (RFC 6901), in a form in which equal values are equal bytes.
 //!
-//! A string is its decoded text. Any other value is a mark that no text starts with and its canonical form: members
-//! sorted by name, the last of equal names, no blanks, numbers as exact decimals (`1`, `1.0` and `10e-1` are equal,
-//! and long integers keep all digits).
+//! A string becomes its decoded text. Any other value becomes a mark that no text starts with, followed by its
+//! canonical form: members sorted by name, only the last of equal names, no blanks, numbers as exact decimals (`1`,
+//! `1.0` and `10e-1` are equal, and long integers keep all digits).
 
 use super::{NoKey, columns};
 use serde::Deserialize;
@@ -12,24 +12,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// In front of a value that is no string.
+/// Precedes values that aren't strings.
 const NOT_TEXT: u8 = 0xFF;
-/// As deep as the JSON parser itself goes.
+/// The limit of the JSON parser.
 const DEEPEST: usize = 128;
 
-/// A JSON pointer, taken apart.
+/// A parsed JSON pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads `/a/b,/c`. Quotes are for a pointer with a comma in it: `"/a,b",/c`.
+    /// Parses `/a/b,/c`. Quote pointers that contain a comma: `"/a,b",/c`.
     pub fn parse_list(list: &str) -> Result<Vec<Self>, String> {
         let pointers = columns::names(list)?.into_iter();
         let pointers = pointers.map(|(pointer, _)| Self::parse(&pointer));
         Self::not_too_many(pointers.collect::<Result<_, _>>()?)
     }
 
-    /// Some pointers, and another one.
+    /// Appends a pointer to a list.
     pub(super) fn join(some: &[Self], last: Self) -> Result<Vec<Self>, String> {
         let mut all = some.to_vec();
         all.push(last);
@@ -60,7 +60,7 @@ impl Pointer {
     }
 }
 
-/// The raw values that the pointers point to, if `line` is JSON and has at least one of them.
+/// The raw values of the pointers, if `line` is JSON and has at least one of them.
 pub(crate) fn find<'j>(
     line: &'j [u8],
     pointers: &[Pointer],
@@ -68,7 +68,7 @@ pub(crate) fn find<'j>(
     any(search(line, pointers).map_err(|_| NoKey::Absent)?)
 }
 
-/// What was found, if it is anything.
+/// The values, if at least one was found.
 pub(crate) fn any(found: Vec<Option<&RawValue>>) -> Result<Vec<Option<&RawValue>>, NoKey> {
     if found.iter().all(Option::is_none) {
         Err(NoKey::Absent)
@@ -95,8 +95,8 @@ pub(crate) fn search<'j>(
     Ok(found)
 }
 
-/// Whether a line begins like an object or a list and is no strict JSON, such as `{"id": NaN}`: who reads it more
-/// leniently may find anything in it.
+/// Whether a line begins like an object or a list but isn't strict JSON, such as `{"id": NaN}`: a more lenient reader
+/// may find anything in it.
 pub(crate) fn is_malformed(line: &[u8], pointers: &[Pointer]) -> bool {
     let first = line.iter().find(|byte| **byte > b' ');
     let no_text =
@@ -105,7 +105,7 @@ pub(crate) fn is_malformed(line: &[u8], pointers: &[Pointer]) -> bool {
         && search(line, pointers).map_or(true, |found| found.into_iter().flatten().any(no_text))
 }
 
-/// Looks for pointers inside one value.
+/// A search for pointers in one value.
 struct Search<'s, 'j> {
     pointers: &'s [Pointer],
     depth: usize,
@@ -120,7 +120,7 @@ impl Search<'_, '_> {
         (0..self.pointers.len()).filter(move |i| wanted >> i & 1 == 1)
     }
 
-    /// The pointers that go on with this step.
+    /// The pointers that continue with this step.
     fn through(&self, step: &str) -> u64 {
         let goes_on = |i: &usize| {
             self.pointers[*i]
@@ -150,7 +150,7 @@ impl<'j> DeserializeSeed<'j> for Search<'_, 'j> {
 
     fn deserialize<D: Deserializer<'j>>(mut self, value: D) -> Result<(), D::Error> {
         if self.wanted().all(|i| self.pointers[i].0.len() > self.depth) {
-            // Of equal names the last counts, so what an earlier one led to is forgotten.
+            // The last of equal names counts, so drop what an earlier one led to.
             self.wanted().for_each(|i| self.found[i] = None);
             return value.deserialize_any(self);
         }
@@ -226,7 +226,7 @@ impl<'j> Visitor<'j> for Search<'_, 'j> {
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
 
-/// Appends a value; tells whether it is a string.
+/// Appends a value; returns whether it is a string.
 pub(crate) fn append(value: &RawValue, key: &mut Vec<u8>) -> Result<bool, NoKey> {
     if value.get().starts_with('"') {
         let Name(text) = serde_json::from_str(value.get()).map_err(|_| NoKey::Absent)?;
@@ -238,7 +238,7 @@ pub(crate) fn append(value: &RawValue, key: &mut Vec<u8>) -> Result<bool, NoKey>
     Ok(false)
 }
 
-/// Appends a string's text, and anything else as it is written. `null` is no value.
+/// Appends a string's text, or another value as written. `null` counts as missing.
 pub(crate) fn append_as_written(value: &RawValue, key: &mut Vec<u8>) -> Result<(), NoKey> {
     match value.get() {
         "null" => Err(NoKey::Absent),
@@ -287,7 +287,7 @@ fn append_text(text: &str, key: &mut Vec<u8>) -> Result<(), NoKey> {
     serde_json::to_writer(key, text).map_err(|_| NoKey::Absent)
 }
 
-/// Appends a number as sign, digits without zeros at either end, and a power of ten.
+/// Appends a number as a sign, digits without leading and trailing zeros, and a power of ten.
 fn append_number(number: &str, key: &mut Vec<u8>) {
     let (sign, size) = number
         .strip_prefix('-')

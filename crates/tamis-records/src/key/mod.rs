@@ -1,15 +1,15 @@
-//! What of a record is its key.
+//! Which part of a record is its key.
 //!
 //! | mode | key |
 //! | --- | --- |
 //! | whole record | its bytes, without delimiter and CR |
 //! | one column, one pointer | the value's bytes: the same key as a line that holds just this value |
-//! | several | each value behind its length, so that `ab,c` and `a,bc` differ |
+//! | several | each value after its length, so that `ab,c` and `a,bc` differ |
 //!
-//! A record that has no such key (a row too short, a line that isn't JSON or has none of the pointers) is its own
-//! key, marked so that it equals no other key, and is counted: nothing is dropped because it was malformed.
+//! A record without such a key (a row too short, a line that isn't JSON or has none of the pointers) is its own key,
+//! marked so that it equals no other key, and is counted. So malformed records aren't dropped.
 //!
-//! Values may be given in hexadecimal. One that is not is an error: taken as it stands, it would be another key.
+//! Values may be given in hexadecimal. Other text is then an error, because as it stands it would be a different key.
 
 mod columns;
 mod distinct;
@@ -39,7 +39,7 @@ use serde_json::value::RawValue;
 use std::fmt;
 use tamis::Moment;
 
-/// What the pointers point to in a line of JSON, each as it is written there.
+/// The values of the pointers in a line of JSON, as written there.
 ///
 /// ```
 /// use tamis_records::key::{Pointer, values};
@@ -56,9 +56,9 @@ pub fn values<'j>(
     json::search(line, pointers)
 }
 
-/// In front of a record that stands in for its missing key. No UTF-8 text starts so.
+/// Precedes a record that has no key and stands for it. No UTF-8 text starts with it.
 const NO_KEY: u8 = 0xFE;
-/// In place of the length of a value that is not there.
+/// Replaces the length of a missing value.
 const ABSENT: u64 = u64::MAX;
 
 /// Which part of a record is the key.
@@ -68,19 +68,20 @@ pub enum Part {
     Whole(Framing),
     /// Columns of a table.
     Columns {
-        /// What is between them.
+        /// The separator of the columns.
         separator: Separator,
         /// The key columns.
         columns: Columns,
     },
-    /// What pointers find in a line of JSON.
+    /// The values of pointers in a line of JSON.
     Json(Vec<Pointer>),
-    /// Values as text: the number 42 and the string "42" are one key, and a record lacking any of them has none.
+    /// Values as text: the number 42 and the string "42" are the same key, and a record that lacks any value has no
+    /// key.
     JsonText(Vec<Pointer>),
 }
 
 impl Part {
-    /// How many values make a key.
+    /// The number of values in a key.
     pub fn values(&self) -> usize {
         match self {
             Self::Whole(_) => 1,
@@ -90,16 +91,16 @@ impl Part {
     }
 }
 
-/// What is the key of a record.
+/// How to get the key of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordRule {
     /// The part of a record that is its key.
     pub part: Part,
-    /// Whether its values are given in hexadecimal.
+    /// Whether the values are in hexadecimal.
     pub hex: bool,
-    /// How a key is made of it, as a filter records it.
+    /// How the value becomes a key, as recorded in a filter.
     pub made: tamis::KeyRule,
-    /// Where its time is, if that is asked for: see [`with_time`](Self::with_time).
+    /// Where the record's time is, if it is needed: see [`with_time`](Self::with_time).
     pub(crate) time: Option<TimeRule>,
 }
 
@@ -122,7 +123,7 @@ impl RecordRule {
         }
     }
 
-    /// How records follow one another.
+    /// How records are separated.
     pub fn framing(&self) -> Framing {
         match self.part {
             Part::Whole(framing) => framing,
@@ -134,8 +135,8 @@ impl RecordRule {
         }
     }
 
-    /// The rule for asking or changing a filter whose keys are made by `filters`. What was not asked for is taken from
-    /// there; what was must be so there, or the filter would deny what it holds.
+    /// The rule for querying or changing a filter whose keys are made by `filters`. Settings that the user didn't give
+    /// are taken from there. Settings that differ are an error, because the filter would miss keys that it holds.
     pub fn for_filter(mut self, filters: &tamis::KeyRule) -> Result<Self, OtherKeys> {
         let asked = self.made;
         let asked_for = if asked.ignores_case() && !filters.ignores_case() {
@@ -154,7 +155,7 @@ impl RecordRule {
         })
     }
 
-    /// Whether a record's content is its key as it stands, and nothing else of it is looked at.
+    /// Whether a record's content is its key, unchanged, and nothing else of the record is used.
     pub fn is_identity(&self) -> bool {
         matches!(self.part, Part::Whole(_))
             && !self.hex
@@ -162,34 +163,34 @@ impl RecordRule {
             && self.time.is_none()
     }
 
-    /// Whether there are records that it can't make a key of, which ends a run.
+    /// Whether some records may be invalid, which ends a run.
     pub(crate) const fn can_refuse(&self) -> bool {
         self.hex || self.has_time()
     }
 
-    /// Whether records have times of their own.
+    /// Whether records have their own times.
     pub const fn has_time(&self) -> bool {
         self.time.is_some()
     }
 }
 
-/// Keys that are asked for in another way than a filter's are made.
+/// The keys of a query are made differently from those of the filter.
 #[derive(Clone, Copy, Debug)]
 pub struct OtherKeys {
-    /// What was asked for.
+    /// What the user asked for.
     pub asked: Asked,
     /// How the filter's keys are made.
     pub filters: tamis::KeyRule,
 }
 
-/// What was asked for, and is not so in a filter.
+/// A setting that the user asked for and the filter doesn't have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Case does not count.
+    /// Case is ignored.
     IgnoreCase,
     /// Keys are URLs.
     Urls,
-    /// A key is made of so many values.
+    /// A key consists of this many values.
     Values(usize),
 }
 
@@ -211,7 +212,7 @@ impl fmt::Display for OtherKeys {
 
 impl std::error::Error for OtherKeys {}
 
-/// Makes keys by one rule, in buffers that it keeps.
+/// Makes keys by one rule, with buffers for reuse.
 pub struct KeyMaker<'r> {
     rule: &'r RecordRule,
     key: Vec<u8>,
@@ -220,16 +221,16 @@ pub struct KeyMaker<'r> {
     not_urls: u64,
     /// Reads times, if the rule asks for them.
     times: Option<LineTimes>,
-    /// Of the last record.
+    /// The time of the last record.
     time: Result<Option<Moment>, TwoReadings>,
 }
 
-/// Why a record lacks the key that the rule asks for.
+/// Why a record has no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// What the rule asks for is not there.
+    /// The key's values are missing.
     Absent,
-    /// It is there, but not in hexadecimal.
+    /// They exist, but aren't hexadecimal.
     NotHex,
 }
 
@@ -248,15 +249,15 @@ impl<'r> KeyMaker<'r> {
         }
     }
 
-    /// Goes on with an input that was last written at this time, or is still being written. Dates without a year are no
-    /// later.
+    /// Continues with an input that was last changed at this time; `None` if it is still being written. Dates without a
+    /// year aren't later than that.
     pub fn set_written(&mut self, at: Option<Moment>) {
         if let Some(times) = &mut self.times {
             times.set_now(at.unwrap_or_else(Moment::now));
         }
     }
 
-    /// How many values should have been URLs and were not, since the last call.
+    /// The number of values since the last call that should have been URLs but aren't.
     pub fn take_not_urls(&mut self) -> u64 {
         std::mem::take(&mut self.not_urls)
     }
@@ -278,7 +279,7 @@ impl<'r> KeyMaker<'r> {
         &self.key
     }
 
-    /// When the last record happened, if the rule asks for it and the record says so.
+    /// The time of the last record, if the rule asks for it and the record has one.
     #[inline]
     pub const fn time(&self) -> Option<Moment> {
         match self.time {
@@ -287,13 +288,13 @@ impl<'r> KeyMaker<'r> {
         }
     }
 
-    /// Why the time of the last record is not known, if it may be one of two.
+    /// Why the time of the last record is unknown, if it could be read in two ways.
     pub fn two_readings(&self) -> Option<&TwoReadings> {
         self.time.as_ref().err()
     }
 
     /// The key of a record with this content, and whether it is a true one. `columns` are the positions of the key
-    /// columns in the record's file, and behind them that of the time if it is in a column.
+    /// columns in the file, followed by that of the time if it is in a column.
     #[inline]
     pub fn key(&mut self, content: &[u8], columns: &[usize]) -> (&[u8], Result<(), NoKey>) {
         self.key.clear();
@@ -323,7 +324,7 @@ impl<'r> KeyMaker<'r> {
         (&self.key, made)
     }
 
-    /// The columns of the key alone. On the way, the time is looked for, unless it is found together with the key.
+    /// The columns of the key, without the time's. Also reads the time, unless it is read together with the key.
     fn key_columns<'c>(&mut self, content: &[u8], columns: &'c [usize]) -> &'c [usize] {
         self.time = Ok(None);
         match self.rule.time_part() {
@@ -343,7 +344,7 @@ impl<'r> KeyMaker<'r> {
                 columns
             }
             Some(TimePart::Json(_)) if matches!(self.rule.part, Part::Whole(_)) => {
-                // Without the key's pointers none is found.
+                // The key has no pointers, so the result is empty.
                 let _ = self.find(content, &[]);
                 columns
             }
@@ -351,7 +352,7 @@ impl<'r> KeyMaker<'r> {
         }
     }
 
-    /// What the key's pointers find and, together with it, the time.
+    /// The values of the key's pointers; also reads the time.
     fn find<'j>(
         &mut self,
         content: &'j [u8],
@@ -370,7 +371,7 @@ impl<'r> KeyMaker<'r> {
         json::any(found)
     }
 
-    /// Takes the value for the record's time.
+    /// Reads the record's time from the value.
     fn read_time(&mut self) {
         if let Some(times) = &mut self.times {
             self.time = times.of_value(&self.value);
@@ -383,7 +384,7 @@ impl<'r> KeyMaker<'r> {
         separator: Separator,
         columns: &[usize],
     ) -> Result<(), NoKey> {
-        // They are split already where the time is one of them.
+        // If the time is in a column, the fields have been split already.
         if !matches!(self.rule.time_part(), Some(TimePart::Column { .. })) {
             self.fields.split(content, separator);
         }
@@ -406,7 +407,7 @@ impl<'r> KeyMaker<'r> {
                     let made = if is_text {
                         self.rule.made
                     } else if self.rule.hex {
-                        // The number 10 is no text of two digits.
+                        // The number 10 isn't a text of two digits.
                         return Err(NoKey::NotHex);
                     } else {
                         tamis::KeyRule::EXACT
@@ -427,7 +428,7 @@ impl<'r> KeyMaker<'r> {
         Ok(())
     }
 
-    /// Appends the value to the key, as one of this many.
+    /// Appends the value to the key, as one of `of` values.
     fn append_value(&mut self, of: usize, made: tamis::KeyRule) -> Result<(), NoKey> {
         if self.rule.hex {
             hex::decode(&mut self.value)?;
@@ -437,14 +438,14 @@ impl<'r> KeyMaker<'r> {
     }
 }
 
-/// The key of several values, or of one.
+/// The key of one or several values.
 pub(crate) fn join<V: AsRef<[u8]>>(values: &[V], key: &mut Vec<u8>) {
     for value in values {
         append_value(value.as_ref(), values.len(), tamis::KeyRule::EXACT, key);
     }
 }
 
-/// Appends one of this many values, and says whether it is what the rule expects.
+/// Appends one of `of` values; returns whether it is as the rule expects.
 fn append_value(value: &[u8], of: usize, made: tamis::KeyRule, key: &mut Vec<u8>) -> bool {
     match of {
         1 => made.append(value, key),

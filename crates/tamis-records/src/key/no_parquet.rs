@@ -1,17 +1,17 @@
-//! What a build without Parquet has in its place.
+//! Replaces Parquet support in builds without it.
 
 use std::fs::File;
 use std::io;
 
 /// Why rows could not be read.
 pub enum Failure {
-    /// The file has no such column; what it has instead.
+    /// The file has no such column; says what it has instead.
     NoColumn(String),
     /// The file could not be read.
     Read(io::Error),
 }
 
-/// An open file, of which there is none.
+/// An open file; can't exist.
 pub enum Table {}
 
 fn unsupported() -> Failure {
@@ -25,7 +25,7 @@ impl Table {
         Err(unsupported())
     }
 
-    /// A column by its name.
+    /// Finds a column by its name.
     pub fn find(&self, _: &str) -> Result<usize, Failure> {
         match *self {}
     }
@@ -39,7 +39,7 @@ impl Table {
         match *self {}
     }
 
-    /// The column of this name, for its filters.
+    /// The column with this name, for its filters.
     pub fn plain(&self, _: &str) -> Result<plain::PlainColumn, Failure> {
         match *self {}
     }
@@ -54,18 +54,18 @@ pub mod plain {
     pub struct PlainColumn {
         /// Its number in the table, from 0.
         pub number: usize,
-        /// Its name, with those of the groups that it is in.
+        /// Its name, with those of its groups.
         pub path: String,
     }
 
     impl PlainColumn {
-        /// What a filter may have hashed.
+        /// The bytes that a filter may have hashed.
         pub fn encodings(&self, _: &[u8]) -> Option<Vec<Vec<u8>>> {
             None
         }
     }
 
-    /// The values of a column, of which there are none.
+    /// The values of a column; can't exist.
     pub struct Values {
         table: Table,
         /// The column.
@@ -78,12 +78,12 @@ pub mod plain {
             Err(unsupported())
         }
 
-        /// How many row groups there are.
+        /// The number of row groups.
         pub fn row_groups(&self) -> usize {
             match self.table {}
         }
 
-        /// Calls a function with what a filter hashes.
+        /// Calls a function with the bytes that a filter hashes.
         pub fn each(&self, _: usize, _: impl FnMut(&[u8])) -> Result<(), Failure> {
             match self.table {}
         }

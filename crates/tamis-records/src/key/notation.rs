@@ -1,13 +1,13 @@
-//! How a user writes what a key is, wherever that is asked: `-k KEY`.
+//! The notation for keys in all commands: `-k KEY`.
 //!
 //! | key | of each record |
 //! | --- | --- |
-//! | `line` | the whole; `line(;)` for records that end with this byte instead of a line feed |
-//! | `csv:A,B` `csv(;):A,B` `tsv:A,B` | columns by name or number, with another byte than a comma between them |
-//! | `field:1,3` | fields between blanks, as awk has them |
-//! | `jsonl:/a,/b` | what JSON pointers find |
+//! | `line` | the whole line; `line(;)` for records that end with this byte instead of a line feed |
+//! | `csv:A,B` `csv(;):A,B` `tsv:A,B` | columns by name or number; `(;)` replaces the comma |
+//! | `field:1,3` | fields separated by blanks, as in awk |
+//! | `jsonl:/a,/b` | values at JSON pointers |
 //!
-//! [`KeySpec`](super::KeySpec) has those that only an index knows.
+//! [`KeySpec`](super::KeySpec) adds the forms for indexes.
 
 use super::{Columns, Part, Pointer, Separator};
 use crate::records::Framing;
@@ -16,7 +16,7 @@ use crate::records::Framing;
 pub(super) const FORMS: &str = "line, line(BYTE), csv:COLUMN,..., csv(BYTE):COLUMN,..., tsv:COLUMN,..., \
                                 field:N,..., jsonl:/POINTER,...";
 
-/// A key in its pieces: `csv(;):a,b` is `csv`, `;` and `a,b`.
+/// The parts of a key: `csv(;):a,b` is `csv`, `;` and `a,b`.
 pub(super) struct Pieces<'t> {
     pub(super) name: &'t str,
     pub(super) byte: Option<u8>,
@@ -41,7 +41,7 @@ impl<'t> Pieces<'t> {
                 list: None,
             });
         };
-        // The byte itself may be a parenthesis or a colon.
+        // The byte may itself be a parenthesis or a colon.
         let (byte, list) = match rest.split_once("):") {
             Some((byte, list)) => (byte, Some(list)),
             None => (
@@ -58,7 +58,7 @@ impl<'t> Pieces<'t> {
         })
     }
 
-    /// The byte between columns of CSV.
+    /// The separator of CSV columns.
     pub(super) fn separator(&self) -> Result<Separator, String> {
         match self.byte {
             None => Ok(Separator::COMMA),
@@ -70,7 +70,7 @@ impl<'t> Pieces<'t> {
     }
 }
 
-/// A byte as people write it.
+/// Parses a byte as people write it.
 fn parse_byte(text: &str) -> Result<u8, String> {
     match (text, text.as_bytes()) {
         ("\\t", _) => Ok(b'\t'),
@@ -82,7 +82,7 @@ fn parse_byte(text: &str) -> Result<u8, String> {
 }
 
 impl Part {
-    /// Reads what of a record is its key. Tables begin with a row of names if `header`.
+    /// Parses the key of a record. With `header`, tables begin with a row of names.
     ///
     /// ```
     /// use tamis_records::key::{Part, Separator};

@@ -1,4 +1,4 @@
-//! Values of Parquet columns as text: the text that a CSV of the same table has, so that one question finds both.
+//! Values of Parquet columns as text, the same text as in a CSV of the table, so that one query finds both.
 
 pub mod plain;
 
@@ -16,7 +16,7 @@ const BATCH: usize = 1024;
 
 /// Why rows could not be read.
 pub enum Failure {
-    /// The file has no such column; what it has instead.
+    /// The file has no such column; says what it has instead.
     NoColumn(String),
     /// The file could not be read.
     Read(io::Error),
@@ -42,7 +42,7 @@ impl Table {
         Ok(Self { reader, schema })
     }
 
-    /// A column by its name; one inside a group is named `group.column`.
+    /// Finds a column by its name; in a group, the name is `group.column`.
     pub fn find(&self, name: &str) -> Result<usize, Failure> {
         let paths: Vec<_> = self
             .schema
@@ -55,7 +55,7 @@ impl Table {
         }
         let is_inside =
             |path: &&String| path.strip_prefix(name).is_some_and(|p| p.starts_with('.'));
-        // It has what is asked for, but not as one value.
+        // The name exists, but isn't a single value.
         if let Some(inside) = paths.iter().find(is_inside) {
             let what = format!("column '{name}' is a group or list, with '{inside}' in it");
             return Err(general(&what).into());
@@ -66,7 +66,7 @@ impl Table {
         )))
     }
 
-    /// Calls `each(row, values)` for every row, counting from 1, until it says stop. A null is no value.
+    /// Calls `each(row, values)` for every row, counting from 1, until it says stop. A null counts as missing.
     pub fn for_each_row(
         &self,
         columns: &[usize],
@@ -113,11 +113,11 @@ fn general(message: &str) -> ParquetError {
     ParquetError::General(message.to_owned())
 }
 
-/// The values of one column in a batch of rows, one after the other.
+/// The values of one column in a batch of rows, concatenated.
 #[derive(Default)]
 struct Texts {
     bytes: Vec<u8>,
-    /// Where each row's value lies; nothing for a null.
+    /// The position of each row's value; `None` for a null.
     values: Vec<Option<(usize, usize)>>,
 }
 
@@ -126,7 +126,7 @@ impl Texts {
         self.values[row].map(|(start, end)| &self.bytes[start..end])
     }
 
-    /// Reads the next batch; an empty one at the end. A row whose definition level is `present` has a value.
+    /// Reads the next batch; it is empty at the end. A row has a value if its definition level is `present`.
     fn fill(&mut self, reader: &mut ColumnReader, format: Format, present: i16) -> Result<()> {
         self.bytes.clear();
         self.values.clear();
@@ -144,7 +144,7 @@ impl Texts {
                 _ => format.integer(i128::from(*v), out),
             }),
             ColumnReader::Int96ColumnReader(r) => self.read(r, present, |v, out| {
-                // The timestamps of old: nanoseconds of a Julian day.
+                // Old timestamps: nanoseconds of a Julian day.
                 const EPOCH: i128 = 2_440_588;
                 let &[low, high, day] = v.data() else {
                     return Err(general("an INT96 without value"));
@@ -200,7 +200,7 @@ impl Texts {
     }
 }
 
-/// How a value reads as text.
+/// The text format of a value.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     Plain,
@@ -209,7 +209,7 @@ enum Format {
         scale: usize,
     },
     Date,
-    /// Units a second.
+    /// Units per second.
     Time(i128),
     Timestamp(i128),
     Uuid,
@@ -227,7 +227,7 @@ impl Format {
         Self::of_value(column)
     }
 
-    /// The same of one value, of which a row may have several.
+    /// The same for one value, even if rows may have several.
     fn of_value(column: &ColumnDescriptor) -> Result<Self> {
         let per_second = |unit: &TimeUnit| match unit {
             TimeUnit::MILLIS => 1_000,
@@ -327,14 +327,14 @@ fn decimal(value: i128, scale: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// `2026-11-15` of days since 1970.
+/// Formats days since 1970 as `2026-11-15`.
 fn date(days: i128, out: &mut Vec<u8>) {
     let (year, month, day) = tamis::internals::calendar::date(days);
     let text = format!("{year:04}-{month:02}-{day:02}");
     out.extend_from_slice(text.as_bytes());
 }
 
-/// `05:03:40.25`; the fraction as far as it goes.
+/// Formats a time as `05:03:40.25`, without trailing zeros in the fraction.
 fn time(value: i128, per_second: i128, out: &mut Vec<u8>) {
     let (second, fraction) = (value.div_euclid(per_second), value.rem_euclid(per_second));
     let (hour, minute) = (second / 3_600, second / 60 % 60);
@@ -347,7 +347,7 @@ fn time(value: i128, per_second: i128, out: &mut Vec<u8>) {
     }
 }
 
-/// A number of 16 bits: sign, 5 bits of exponent, 10 of fraction.
+/// Decodes a 16-bit float: sign, 5 bits of exponent, 10 of fraction.
 fn half(bits: u16) -> f32 {
     let (exponent, fraction) = (bits >> 10 & 31, f32::from(bits & 1023));
     let size = match exponent {

@@ -1,12 +1,12 @@
-//! Records that can't be decided: taken as they stand, they would be something else.
+//! Invalid records: they can't be decided, because as they stand they would mean something else.
 
 use crate::line_time::TwoReadings;
 use std::fmt;
 
-/// How much of a record an error shows.
+/// How many bytes of a record an error shows.
 const SHOWN: usize = 40;
 
-/// A record that was not as the user said.
+/// An invalid record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The name of its input.
@@ -17,17 +17,17 @@ pub struct Refused {
     pub why: Wrong,
 }
 
-/// What is wrong with a record.
+/// Why a record is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Its key is not in hexadecimal. It begins so, with bytes that are not printable ASCII escaped.
+    /// Its key is not in hexadecimal. Contains the beginning, with bytes escaped that aren't printable ASCII.
     NotHex(String),
-    /// Its time may be a date or a number.
+    /// Its time could be a date or a number.
     Time(TwoReadings),
 }
 
 impl Wrong {
-    /// That the key of a record with this content is not in hexadecimal.
+    /// The reason for a record with this content, whose key is not in hexadecimal.
     pub fn not_hex(content: &[u8]) -> Self {
         let shown = content[..content.len().min(SHOWN)].escape_ascii();
         let more = if content.len() > SHOWN { "…" } else { "" };
@@ -36,7 +36,7 @@ impl Wrong {
 }
 
 impl Refused {
-    /// A record of this number in an input.
+    /// The record with this number in an input.
     pub fn new(input: &[u8], number: u64, why: Wrong) -> Self {
         Self {
             input: String::from_utf8_lossy(input).into_owned(),

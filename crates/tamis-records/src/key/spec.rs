@@ -1,14 +1,15 @@
-//! What of a file's records are its keys in an index: `-k KEY`, in the [notation](super::notation) of all commands.
+//! Which parts of a file's records are its keys in an index: `-k KEY`, in the [notation](super::notation) of all
+//! commands.
 //!
 //! | spec | a record's keys | a query finds |
 //! | --- | --- | --- |
 //! | `line` | the line | lines that equal it |
-//! | `word` | its words and some phrases, see [`words`] | lines that hold it with no word cut at either end |
-//! | `trigram` | every three bytes in a row, without case | lines that hold it |
+//! | `word` | its words and some phrases, see [`words`] | lines that contain it, with word borders at both ends |
+//! | `trigram` | every three consecutive bytes, ignoring case | lines that contain it |
 //! | `csv:A,B` `csv(;):` `tsv:` `field:1` `jsonl:/a,/b` `parquet:` | the values' text; of several, all together | rows with these values |
-//! | `prefix:N:SPEC` | the first N bytes | values that start with it; it has at least N bytes |
+//! | `prefix:N:SPEC` | the first N bytes | values that start with it; a query needs at least N bytes |
 //!
-//! Values are text, so one question suits all formats: 42 is found as the number and as the string.
+//! Values are text, so one query suits all formats: 42 finds the number and the string.
 
 use super::notation::{FORMS, Pieces};
 use super::text::{KeysOfText, TextKeys};
@@ -21,24 +22,24 @@ use std::fmt;
 use std::str::FromStr;
 use tamis::{Hash, Hasher};
 
-/// What of a file's records are its keys.
+/// Which parts of a file's records are its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySpec {
-    /// As the user wrote it, which is its name in an index.
+    /// As written by the user; its name in an index.
     text: String,
-    /// Only this many bytes of each key.
+    /// Keep only this many bytes of each key.
     prefix: Option<usize>,
     source: Source,
 }
 
-/// Where keys come from.
+/// The source of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Words of lines.
     Words,
-    /// Every three bytes of lines.
+    /// Every three consecutive bytes of lines.
     Trigrams,
-    /// Each record has one.
+    /// One key per record.
     Record(RecordRule),
     /// The names of columns.
     Parquet(Vec<String>),
@@ -87,7 +88,7 @@ impl Source {
             })
         };
         let columns = |list: &str, separator| {
-            // Names stand in a header row. Numbers need none, so no row is taken for one.
+            // Names are in a header row. Numbers need none, so with numbers no row is treated as a header.
             let columns = Columns::parse_any(list)?;
             Ok(record(Part::Columns { separator, columns }))
         };
@@ -133,7 +134,7 @@ impl fmt::Display for KeySpec {
 }
 
 impl KeySpec {
-    /// Whether only the beginnings of keys count.
+    /// Whether only the beginnings of keys are kept.
     pub const fn is_prefix(&self) -> bool {
         self.prefix.is_some()
     }
@@ -157,12 +158,12 @@ impl KeySpec {
         }
     }
 
-    /// Where its keys come from.
+    /// The source of its keys.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Which keys of text these are, if they are: then [`KeysOfText`] finds them.
+    /// If keys are found in text as a whole, which ones; then [`KeysOfText`] finds them.
     pub const fn text_keys(&self) -> Option<TextKeys> {
         match (&self.source, self.prefix) {
             (Source::Words, None) => Some(TextKeys::Words),
@@ -171,7 +172,7 @@ impl KeySpec {
         }
     }
 
-    /// How the records lie in a file that is not Parquet.
+    /// How to find records in a file that isn't Parquet.
     pub fn rule(&self) -> &RecordRule {
         match &self.source {
             Source::Record(rule) => rule,
@@ -179,7 +180,7 @@ impl KeySpec {
         }
     }
 
-    /// How many values make a key.
+    /// The number of values in a key.
     fn parts(&self) -> usize {
         match &self.source {
             Source::Words | Source::Trigrams => 1,
@@ -188,7 +189,7 @@ impl KeySpec {
         }
     }
 
-    /// What an index keeps of a key; nothing of one that no query can ask for.
+    /// The part of a key that an index keeps; `None` if no query could ask for the key.
     fn kept<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.prefix {
             None => Some(key),
@@ -196,7 +197,7 @@ impl KeySpec {
         }
     }
 
-    /// What a user asks for. The values of several columns are written as a row of CSV.
+    /// Makes a query from the user's text. The values of several columns are written as a row of CSV.
     pub fn query(&self, asked: &[u8]) -> Result<Query<'_>, String> {
         let shown = || String::from_utf8_lossy(asked).into_owned();
         let values = self.values(asked)?;
@@ -243,9 +244,9 @@ impl KeySpec {
 /// Why a record has no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It lacks the columns, or what the pointers point to.
+    /// It lacks the columns, or the values of the pointers.
     Value,
-    /// It is not what its format asks for, so that its key is anyone's guess; what it is instead.
+    /// It isn't valid in its format, so its key is unknown; says what it is instead.
     Malformed(&'static str),
 }
 
@@ -266,7 +267,7 @@ impl<'s> Keys<'s> {
         }
     }
 
-    /// Calls `each` with every key of a record that has this content; not with [keys of text](KeySpec::text_keys).
+    /// Calls `each` with every key of a record with this content; not for [keys of text](KeySpec::text_keys).
     #[inline]
     pub fn each(
         &mut self,
@@ -302,7 +303,7 @@ impl<'s> Keys<'s> {
         Ok(())
     }
 
-    /// The key of a row of Parquet with these values, if they are as many as it takes.
+    /// The key of a row of Parquet with these values, if there are enough of them.
     pub(crate) fn of_values<'v>(
         &mut self,
         values: impl Iterator<Item = &'v [u8]>,
@@ -321,18 +322,18 @@ impl<'s> Keys<'s> {
     }
 }
 
-/// One question to an index.
+/// A query to an index.
 #[derive(Debug)]
 pub struct Query<'s> {
     spec: &'s KeySpec,
-    /// Finds the longest of its values. Made once: that takes longer than to search a line.
+    /// Finds the longest of its values. Built once, because that takes longer than searching a line.
     finder: Option<Finder<'static>>,
     /// The values as one key.
     whole: Vec<u8>,
     needed: Needed,
 }
 
-/// What a file must have, all of it, to have what is asked for.
+/// The keys that a file must have, all of them, to match.
 #[derive(Debug)]
 enum Needed {
     Key(Vec<u8>),
@@ -340,7 +341,7 @@ enum Needed {
 }
 
 impl Query<'_> {
-    /// What a file must have, all of it, to have what is asked for.
+    /// The keys that a file must have, all of them, to match.
     pub fn hashes(&self, hasher: &Hasher) -> Vec<Hash> {
         match &self.needed {
             Needed::Key(key) => vec![hasher.hash(key)],
@@ -348,14 +349,14 @@ impl Query<'_> {
         }
     }
 
-    /// Bytes without which a stretch of records has no match. Not all of what a match needs, but quickly found.
+    /// Whether records may contain a match: a quick check for bytes that every match contains.
     pub fn can_be_in(&self, records: &[u8]) -> bool {
         let Some(finder) = &self.finder else {
             return true;
         };
         let rule = self.spec.rule();
         let written_otherwise = match &rule.part {
-            // Quotes may stand anywhere in a value, and JSON may spell any character in other ways.
+            // Quotes may be anywhere in a value, and JSON can spell any character in other ways.
             Part::Columns {
                 separator: Separator::Quoted(_),
                 ..
@@ -366,7 +367,7 @@ impl Query<'_> {
         written_otherwise || finder.find(records).is_some()
     }
 
-    /// Whether a record with this content has what is asked for.
+    /// Whether a record with this content matches.
     pub fn matches(&self, keys: &mut Keys, content: &[u8], columns: &[usize]) -> bool {
         match (&self.spec.source, self.spec.prefix) {
             (Source::Words, None) => words::has_whole(content, &self.whole),
@@ -388,7 +389,7 @@ impl Query<'_> {
         }
     }
 
-    /// Whether a row of Parquet has what is asked for.
+    /// Whether a row of Parquet matches.
     pub fn matches_values<V: AsRef<[u8]>>(&self, keys: &mut Keys, values: &[V]) -> bool {
         keys.joined.clear();
         join(values, &mut keys.joined);

@@ -1,20 +1,20 @@
-//! The keys of text, fast.
+//! Finds the keys of text, fast.
 
 use super::distinct::Distinct;
 use super::folding::folded;
 use super::words::{EACH, JOINS, Word, append_form, for_each_word, pair, triple};
 use tamis::Hash;
 
-/// Which keys of text an index has.
+/// The kinds of keys of text in an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextKeys {
     /// Words, and phrases of two or three.
     Words,
-    /// Every three bytes in a row.
+    /// Every three consecutive bytes.
     Trigrams,
 }
 
-/// Finds the keys of text, in buffers that one thread keeps.
+/// Finds the keys of text, with buffers for one thread.
 ///
 /// ```
 /// use tamis_records::key::{KeysOfText, TextKeys};
@@ -43,7 +43,7 @@ impl KeysOfText {
         })
     }
 
-    /// Adds the keys of whole lines; the last may lack its end.
+    /// Adds the keys of whole lines; the last may lack its line feed.
     pub fn add(&mut self, lines: &[u8]) {
         match &mut self.0 {
             Finder::Words { keys, form } => add_words(lines, keys, form),
@@ -51,7 +51,7 @@ impl KeysOfText {
         }
     }
 
-    /// The distinct keys of what was added since the last call, ascending.
+    /// The distinct keys of the text added since the last call, sorted.
     pub fn take(&mut self) -> Vec<Hash> {
         match &mut self.0 {
             Finder::Words { keys, .. } => keys.take(),
@@ -60,9 +60,9 @@ impl KeysOfText {
     }
 }
 
-/// Bytes looked at together.
+/// Bytes processed at once.
 const BLOCK: usize = 64;
-/// Keys of the words that end in a block at most: every other byte is a word, and each may end three phrases.
+/// The most keys of the words that end in a block: every other byte is a word, and each may end three phrases.
 const MOST_FOUND: usize = 128;
 const _: () = assert!(MOST_FOUND >= (BLOCK / 2 + 1) * 3);
 
@@ -103,7 +103,7 @@ fn add_words(text: &[u8], keys: &mut Distinct, form: &mut Vec<u8>) {
     }
 }
 
-/// The word that a run is, if it is short, of ASCII, and not at the very end of the text.
+/// The word of a run, if it is short, ASCII, and not at the very end of the text.
 #[inline(always)]
 fn short_word(text: &[u8], start: usize, end: usize) -> Option<Word> {
     let mask = MASKS.get(end - start)?;
@@ -118,7 +118,7 @@ fn short_word(text: &[u8], start: usize, end: usize) -> Option<Word> {
     Some(Word::short(low, high, end - start))
 }
 
-/// The first bytes of 16, by their number.
+/// Masks for the first n of 16 bytes.
 const MASKS: [(u64, u64); 17] = {
     let mut masks = [(u64::MAX, u64::MAX); 17];
     let mut length = 0;
@@ -130,7 +130,7 @@ const MASKS: [(u64, u64); 17] = {
     masks
 };
 
-/// A run of any length, with characters beyond ASCII, some of which may end words.
+/// Handles runs of any length, with characters beyond ASCII, some of which may end words.
 #[cold]
 fn add_slowly(
     text: &[u8],
@@ -158,12 +158,12 @@ fn add_slowly(
     last
 }
 
-/// The last word on the way through a text.
+/// The last word passed in a text.
 #[derive(Clone, Copy)]
 struct Last {
     word: Word,
     end: usize,
-    /// The word before it, and whether there is just a dot between them.
+    /// The word before it, and whether only a dot is between them.
     before: Word,
     is_dotted: bool,
 }
@@ -176,7 +176,7 @@ impl Last {
         is_dotted: false,
     };
 
-    /// Puts the keys of a word, and of the phrases that end with it, into `found`; gives how many there are then.
+    /// Appends the keys of a word, and of the phrases that end with it, to `found`; returns how many there are then.
     #[inline(always)]
     fn then<const N: usize>(
         &mut self,
@@ -215,21 +215,21 @@ impl Last {
     }
 }
 
-/// Which bytes may be parts of words: letters and digits and `_`, and all beyond ASCII.
+/// Which bytes may be parts of words: letters, digits, `_`, and all bytes beyond ASCII.
 #[cfg(not(target_arch = "x86_64"))]
 use parts_of_words_anywhere as parts_of_words;
 
-/// The same with instructions that every x86_64 has.
+/// The same with instructions that every x86_64 processor has.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn parts_of_words(block: &[u8; BLOCK]) -> u64 {
     use std::arch::x86_64::*;
     let mut parts = 0;
     for (at, bytes) in block.as_chunks::<16>().0.iter().enumerate() {
-        // SAFETY: SSE2 belongs to the architecture, and the load is of these 16 bytes.
+        // SAFETY: SSE2 belongs to the architecture, and the load reads these 16 bytes.
         let tops = unsafe {
             let bytes = _mm_loadu_si128(bytes.as_ptr().cast());
-            // Moves what is asked for to the least of all values.
+            // Shifts the wanted range to the smallest values, so that one comparison suffices.
             let among = |bytes, first: u8, count: i8| {
                 let moved = _mm_add_epi8(bytes, _mm_set1_epi8((0x80 - first) as i8));
                 _mm_cmplt_epi8(moved, _mm_set1_epi8(i8::MIN + count))
@@ -247,7 +247,7 @@ fn parts_of_words(block: &[u8; BLOCK]) -> u64 {
     parts
 }
 
-/// On any processor, eight bytes at a time.
+/// Works on any processor, eight bytes at a time.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
 fn parts_of_words_anywhere(block: &[u8; BLOCK]) -> u64 {
@@ -255,22 +255,22 @@ fn parts_of_words_anywhere(block: &[u8; BLOCK]) -> u64 {
     for (at, bytes) in block.as_chunks::<8>().0.iter().enumerate() {
         let bytes = u64::from_le_bytes(*bytes);
         let low = bytes & (0x7F * EACH);
-        // Sets the top bit of bytes from this one on. None of the sums is carried.
+        // Sets the top bit of bytes from `least` on. The sums don't carry into other bytes.
         let from = |bytes: u64, least: u8| bytes + u64::from(0x80 - least) * EACH;
         let letter = low | (0x20 * EACH);
         let is_letter = from(letter, b'a') & !from(letter, b'z' + 1);
         let is_digit = from(low, b'0') & !from(low, b'9' + 1);
         let is_line = !from(low ^ (u64::from(b'_') * EACH), 1);
         let tops = (is_letter | is_digit | is_line | bytes) >> 7 & EACH;
-        // The product's top byte has them in a row.
+        // The product gathers them in its top byte.
         parts |= (tops.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
     }
     parts
 }
 
-/// Every three bytes in a row.
+/// Collects every three consecutive bytes.
 struct Trigrams {
-    /// Those of ASCII, by 6 bits of each byte: bit 5 is set in all.
+    /// ASCII trigrams, by 6 bits of each byte: bit 5 is set in all.
     ascii: Vec<u64>,
     others: Distinct,
     form: Vec<u8>,
@@ -341,7 +341,7 @@ fn six_bits(byte: u8) -> u32 {
     u32::from(byte & 0x1F | byte >> 1 & 0x20)
 }
 
-/// Calls `each` with the keys of a form, each of three bytes.
+/// Calls `each` with the keys of a form, one for every three bytes.
 pub(crate) fn for_each_trigram(form: &[u8], mut each: impl FnMut(u64)) {
     for three in form.windows(3) {
         each(trigram(three[0], three[1], three[2]));
@@ -356,7 +356,7 @@ fn trigram(first: u8, second: u8, third: u8) -> u64 {
 mod tests {
     use super::*;
 
-    /// What is compiled for some processors finds what runs anywhere.
+    /// Optimised code paths find the same as the portable one.
     #[test]
     fn every_path_finds_the_same_words() {
         let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();

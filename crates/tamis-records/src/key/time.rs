@@ -1,13 +1,13 @@
-//! When a record happened, by what it says itself: `--time SPEC`.
+//! The time of a record, taken from the record: `--time SPEC`.
 //!
 //! | spec | a record's time |
 //! | --- | --- |
-//! | `now` | none of its own: whoever decides looks at the clock |
-//! | `csv:COLUMN` `csv(;):COLUMN` `tsv:COLUMN` | a value of its row; a name stands in a header row, a number from 1 needs none |
+//! | `now` | none: the time of deciding counts |
+//! | `csv:COLUMN` `csv(;):COLUMN` `tsv:COLUMN` | a value of its row; names (not numbers from 1) need a header row |
 //! | `jsonl:/POINTER` | a string or a number of its line |
-//! | `line` | the first one in it, as in a log |
+//! | `line` | the first time in it, as in a log |
 //!
-//! [`LineTimes`](crate::line_time::LineTimes) says how times are written.
+//! See [`LineTimes`](crate::line_time::LineTimes) for the formats of times.
 
 use super::notation::Pieces;
 use super::{Columns, Part, Pointer, RecordRule, Separator};
@@ -15,21 +15,21 @@ use crate::line_time::TimeFormat;
 use crate::records::Framing;
 use std::str::FromStr;
 
-/// Where the time of records comes from, as the user wrote it.
+/// The source of the records' times, as written by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeSpec {
-    /// From the clock.
+    /// The clock.
     Now,
-    /// From a column of CSV or TSV.
+    /// A column of CSV or TSV.
     Column {
-        /// What is between columns: any byte for CSV.
+        /// The separator of columns: any byte for CSV.
         separator: Separator,
         /// Its name, or its number from 1.
         column: String,
     },
-    /// From where a pointer points in a line of JSON.
+    /// The value of a pointer in a line of JSON.
     Json(Pointer),
-    /// From anywhere in the record, as in a line of a log.
+    /// Anywhere in the record, as in a line of a log.
     Line,
 }
 
@@ -66,31 +66,31 @@ impl FromStr for TimeSpec {
     }
 }
 
-/// Where the time of a record is, and how it is written.
+/// Where the time of a record is, and its format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TimeRule {
     pub(crate) part: TimePart,
-    /// Any that is known, if none is given.
+    /// If there is none, any known format.
     pub(crate) format: Option<TimeFormat>,
 }
 
-/// Where the time of a record is, next to its key.
+/// Where the time of a record is, relative to its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TimePart {
-    /// Behind the key's columns, in a table.
+    /// A column of a table, after the key's columns.
     Column {
         separator: Separator,
         columns: Columns,
     },
-    /// What the last pointer finds; the others are the key's.
+    /// The value of the last pointer; the others are the key's.
     Json(Vec<Pointer>),
-    /// The first in the record.
+    /// The first time in the record.
     Line,
 }
 
 impl RecordRule {
-    /// The rule with a time for each record, written in this format or in any that is known. The time is looked for in what
-    /// the key is looked for in.
+    /// The rule with a time for each record, in this format or any known one. The time must be in the same kind of
+    /// record as the key.
     ///
     /// ```
     /// use tamis_records::key::{KeyMaker, Part, Pointer, RecordRule};
@@ -156,7 +156,7 @@ impl RecordRule {
         self.time.as_ref().map(|time| &time.part)
     }
 
-    /// The columns that are looked up in each file, and what separates them: the key's, then the time's.
+    /// The columns to look up in each file, and their separator: the key's, then the time's.
     pub(crate) fn columns(&self) -> Option<(&Columns, Separator)> {
         match (self.time_part(), &self.part) {
             (Some(TimePart::Column { separator, columns }), _)

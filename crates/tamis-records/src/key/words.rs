@@ -1,35 +1,35 @@
-//! The words of a line, and the keys that an index has of them. All that is here is part of the index's format.
+//! The words of a line, and their keys in an index. Everything here is part of the index's format.
 //!
-//! A word is as long a run as can be of what `\w` matches in regular expressions: letters, marks, digits, `_`, in any
-//! script. Bytes that are no UTF-8 are parts of no word. So wherever `rg` sees a word begin or end, one does here.
-//! Words are compared without case, as `(?i)` does it.
+//! A word is a longest run of what `\w` matches in regular expressions: letters, marks, digits, `_`, in any script.
+//! Bytes of invalid UTF-8 aren't parts of words. So words begin and end here wherever they do for `rg`. Words are
+//! compared ignoring case, like `(?i)`.
 //!
 //! The keys of a line are
 //!
 //! 1. its words;
-//! 2. pairs of neighbours with just one of the signs `. - / : @ = & ? # + % ~ * $ ! ^ \` between them, such as
-//!    `user=ann`, `shop.example`, `log/app`: unless both begin with a digit, which is so in every date and time, or
-//!    one is *telling* by itself, having 16 bytes, 8 with a digit among them, or 5 that begin with one: hardly a line has
-//!    it in another pair;
-//! 3. triples of words that begin with digits and have dots between them, of which addresses and versions consist:
-//!    `10.0.3.7` has `10.0.3` and `0.3.7`.
+//! 2. pairs of neighbours with exactly one of the signs `. - / : @ = & ? # + % ~ * $ ! ^ \` between them, such as
+//!    `user=ann`, `shop.example`, `log/app`. Not if both begin with a digit, as in every date and time. Nor if one is
+//!    *telling* by itself: 16 bytes long, 8 if it contains a digit, or 5 if it begins with one. Hardly any line has
+//!    such a word in another pair;
+//! 3. triples of words that begin with digits and have dots between them, as in addresses and versions: `10.0.3.7` has
+//!    `10.0.3` and `0.3.7`.
 //!
-//! Whether a phrase is a key depends on nothing but itself, so that a question knows it, too.
+//! Whether a phrase is a key depends only on the phrase, so that a query can tell as well.
 
 use super::folding::folded;
 
-/// Which words are telling.
+/// The lengths that make words telling.
 const TELLING: usize = 16;
 const TELLING_WITH_DIGIT: usize = 8;
 const TELLING_NUMBER: usize = 5;
 
-// Digits of e: nothing up the sleeve.
+// Digits of e, so not chosen for any hidden purpose.
 const K0: u64 = 0xB7E1_5162_8AED_2A6B;
 const K1: u64 = 0xBF71_5880_9CF4_F3C7;
 const K2: u64 = 0x62E7_160F_38B4_DA57;
 const K3: u64 = 0x84D9_0452_00A6_D6A1;
 
-/// Which bytes join words to phrases.
+/// The bytes that join words into phrases.
 pub(crate) const JOINS: [bool; 256] = {
     let mut joins = [false; 256];
     let signs = b".-/:@=&?#+%~*$!^\\";
@@ -41,8 +41,8 @@ pub(crate) const JOINS: [bool; 256] = {
     joins
 };
 
-/// Appends a folded character as keys have it: in UTF-8, with bit 5 set in ASCII. This lowers letters and keeps
-/// digits; `_` becomes a byte that no word has. Other signs may meet each other, which costs a look at a file at most.
+/// Appends a folded character in the form used for keys: UTF-8, with bit 5 set in ASCII. This lowers letters and keeps
+/// digits; `_` becomes a byte that no word has. Other signs may collide, which at worst costs a look at a file.
 #[inline]
 pub(crate) fn append_form(folded: char, form: &mut Vec<u8>) {
     if folded.is_ascii() {
@@ -52,17 +52,17 @@ pub(crate) fn append_form(folded: char, form: &mut Vec<u8>) {
     }
 }
 
-/// The product's halves in one.
+/// XOR of the product's halves.
 #[inline(always)]
 const fn mix(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
-/// What keys are made of.
+/// A word, reduced to what keys are made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// Of the word alone.
+    /// The key of the word alone.
     pub(crate) key: u64,
     /// Whether it begins with a digit.
     pub(crate) is_number: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Word {
 }
 
 impl Word {
-    /// Of no form at all.
+    /// No word.
     pub(crate) const NONE: Self = Self {
         key: 0,
         is_number: false,
@@ -92,10 +92,10 @@ impl Word {
         word
     }
 
-    /// The word with a form of up to 16 bytes, and zeros behind them; or so far, if it is longer.
+    /// The word with a form of up to 16 bytes, padded with zeros; for a longer form, its first 16 bytes.
     #[inline(always)]
     pub(crate) fn short(low: u64, high: u64, length: usize) -> Self {
-        // Bit 4 without bit 6, as letters have it, or bit 7, as other characters have it.
+        // A digit has bit 4 set and bit 6 clear, unlike letters, and bit 7 clear, unlike other characters.
         let digits = |bytes: u64| bytes << 2 & !(bytes | bytes >> 1) & (0x40 * EACH);
         let has_digit = digits(low) | digits(high) != 0;
         let is_number = (low as u8).is_ascii_digit();
@@ -118,14 +118,14 @@ fn halves(bytes: &[u8; 16]) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
-/// Whether two words with this sign between them are a key, and which.
+/// Whether two words with this sign between them are a key, and that key.
 #[inline(always)]
 pub(crate) fn pair(first: Word, sign: u8, second: Word) -> (bool, u64) {
     let is_key = !(first.is_number & second.is_number | first.is_telling | second.is_telling);
     (is_key, joined(first.key, sign, second.key))
 }
 
-/// Whether three words with dots between them are a key, and which.
+/// Whether three words with dots between them are a key, and that key.
 #[inline(always)]
 pub(crate) fn triple([first, second, third]: [Word; 3]) -> (bool, u64) {
     let is_key = first.is_number & second.is_number & third.is_number;
@@ -138,7 +138,7 @@ const fn joined(first: u64, sign: u8, second: u64) -> u64 {
     mix(first ^ K2, second ^ K3 ^ sign as u64)
 }
 
-/// Calls `each` with where every word starts and ends, and its form.
+/// Calls `each` with the start, the end and the form of every word.
 pub(crate) fn for_each_word(text: &[u8], mut each: impl FnMut(usize, usize, &[u8])) {
     let mut form = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -169,7 +169,7 @@ pub(crate) fn for_each_word(text: &[u8], mut each: impl FnMut(usize, usize, &[u8
     }
 }
 
-/// Whether a text is one word and nothing else.
+/// Whether a text consists of one word.
 pub(crate) fn is_word(text: &[u8]) -> bool {
     let mut is_word = false;
     for_each_word(text, |start, end, _| {
@@ -178,7 +178,7 @@ pub(crate) fn is_word(text: &[u8]) -> bool {
     is_word
 }
 
-/// Whether a line has `text` in it somewhere with no part of a word before or behind it, as `rg -wF` finds it.
+/// Whether a line contains `text` between word borders, as `rg -wF` finds it.
 pub(crate) fn has_whole(line: &[u8], text: &[u8]) -> bool {
     let finder = memchr::memmem::Finder::new(text);
     let mut from = 0;
@@ -188,20 +188,20 @@ pub(crate) fn has_whole(line: &[u8], text: &[u8]) -> bool {
         let last = (1..=before.len().min(4)).find_map(|n| one(&before[before.len() - n..]));
         let next = (1..=behind.len().min(4)).find_map(|n| one(&behind[..n]));
         let ends = |bytes: &[u8], character: Option<char>| match character {
-            // Bytes that are no UTF-8 may be cut from a character.
+            // Bytes of invalid UTF-8 may be cut from a character.
             None => bytes.is_empty(),
             Some(character) => !folded(character).1,
         };
         if ends(before, last) && ends(behind, next) {
             return true;
         }
-        // It may overlap the next: `a"a` in `aa"a"a`.
+        // Matches may overlap: `a"a` in `aa"a"a`.
         from = at + 1;
     }
     false
 }
 
-/// The one character that these bytes are.
+/// The character that these bytes encode, if they are exactly one.
 fn one(bytes: &[u8]) -> Option<char> {
     let mut characters = std::str::from_utf8(bytes).ok()?.chars();
     let first = characters.next()?;

@@ -1,9 +1,9 @@
 //! Numbers since 1970.
 
-/// Seconds of the numbers that are taken for times: from 2001, where they get their tenth digit, to the end of 2099.
+/// The seconds that count as times: from 2001, when they get their tenth digit, to the end of 2099.
 const TIMES: std::ops::Range<u64> = 1_000_000_000..4_102_444_800;
 
-/// The microseconds that bytes begin with, and where the number ends. Its digits tell its unit.
+/// The number at the start of the bytes in microseconds, and where it ends. Its length determines its unit.
 pub(super) fn at_start(bytes: &[u8]) -> Option<(i64, usize)> {
     let digits = count(bytes);
     let unit: u64 = match digits {
@@ -17,7 +17,7 @@ pub(super) fn at_start(bytes: &[u8]) -> Option<(i64, usize)> {
     if !TIMES.contains(&(whole / unit)) {
         return None;
     }
-    // In microseconds, and what is between them for a fraction.
+    // In microseconds, with the value of a fraction's next digit.
     let (mut micros, mut step) = if unit <= 1_000_000 {
         (whole * (1_000_000 / unit), 1_000_000 / unit)
     } else {
@@ -35,13 +35,13 @@ pub(super) fn at_start(bytes: &[u8]) -> Option<(i64, usize)> {
             return None;
         }
     }
-    // It is not a part of something else, such as an address or an identifier.
+    // Not part of something else, such as an address or an identifier.
     let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     let is_alone = !bytes.get(end).is_some_and(goes_on);
     is_alone.then_some((micros as i64, end))
 }
 
-/// How many digits bytes begin with.
+/// The number of leading digits.
 fn count(bytes: &[u8]) -> usize {
     bytes
         .iter()

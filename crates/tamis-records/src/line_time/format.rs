@@ -1,4 +1,4 @@
-//! Times in a format that the user gives.
+//! Times in a format given by the user.
 
 use super::stamp;
 use memchr::memchr;
@@ -8,24 +8,24 @@ use tamis::{Moment, internals::calendar};
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// How times are written, as `strftime` has it:
+/// A time format in the style of `strftime`:
 ///
 /// | | |
 /// | --- | --- |
-/// | `%Y` `%y` | the year: 2026; 26, from 1970 to 2069. Without one, as of syslog |
+/// | `%Y` `%y` | the year: 2026; 26, from 1970 to 2069. Optional, as in syslog |
 /// | `%m` `%b` `%B` | the month: 11, Nov, November |
 /// | `%d` `%e` | the day: 05; ` 5` or `5` |
 /// | `%j` | the day of the year: 319 |
 /// | `%H` `%I` `%p` | the hour: 17; 05, with AM or PM |
 /// | `%M` `%S` | minute and second |
 /// | `%f` | digits of a fraction |
-/// | `%z` `%Z` | the zone: `+01:00`, `+0100`, `Z`; a name, taken for UTC |
-/// | `%a` `%A` | a weekday, which tells nothing |
+/// | `%z` `%Z` | the zone: `+01:00`, `+0100`, `Z`; a name, which counts as UTC |
+/// | `%a` `%A` | a weekday, which is ignored |
 /// | `%s` | seconds since 1970 |
 /// | `%F` `%T` `%D` `%R` | `%Y-%m-%d`, `%H:%M:%S`, `%m/%d/%y`, `%H:%M` |
 /// | `%%` | a percent sign |
 ///
-/// Numbers have all their digits. Anything else stands for itself.
+/// Numbers have all their digits. Other characters stand for themselves.
 ///
 /// ```
 /// use tamis_records::line_time::{LineTimes, TimeFormat};
@@ -39,7 +39,7 @@ const DAY: i64 = 86_400 * SECOND;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeFormat {
     items: Vec<Item>,
-    /// A byte that every such time has, and how far from its beginning.
+    /// A byte that every such time contains, and its offset from the beginning.
     mark: Option<(u8, usize)>,
 }
 
@@ -67,7 +67,7 @@ enum Item {
 }
 
 impl Item {
-    /// Bytes, if it always has the same number.
+    /// The length in bytes, if it is fixed.
     fn len(self) -> Option<usize> {
         use Item::*;
         match self {
@@ -142,7 +142,7 @@ impl FromStr for TimeFormat {
         for item in &items {
             if let Literal(byte) = item {
                 mark = Some((*byte, offset));
-                // Spaces and digits are everywhere.
+                // Spaces and digits are too common.
                 if !byte.is_ascii_alphanumeric() && *byte != b' ' {
                     break;
                 }
@@ -156,7 +156,7 @@ impl FromStr for TimeFormat {
     }
 }
 
-/// What was read of a time.
+/// The parts of a time that have been read.
 #[derive(Default)]
 struct Parts {
     year: Option<i64>,
@@ -173,7 +173,7 @@ struct Parts {
 }
 
 impl TimeFormat {
-    /// The first time in a line that is written so, in microseconds since 1970.
+    /// The first time in this format in a line, in microseconds since 1970.
     pub(super) fn find(&self, line: &[u8], now: Moment) -> Option<i64> {
         let at = |start: usize| self.parts(&line[start..])?.0.micros(now);
         let Some((byte, offset)) = self.mark else {
@@ -190,7 +190,7 @@ impl TimeFormat {
         None
     }
 
-    /// The time that a text is which is written so from its beginning to its end.
+    /// The time of a text that is entirely in this format.
     pub(super) fn read(&self, text: &[u8], now: Moment) -> Option<i64> {
         match self.parts(text)? {
             (parts, b"") => parts.micros(now),
@@ -198,7 +198,8 @@ impl TimeFormat {
         }
     }
 
-    /// What bytes that begin with a time say, and what is behind it.
+    /// Parses a time at the start of bytes; returns its parts and the bytes
+    /// after it.
     fn parts<'b>(&self, bytes: &'b [u8]) -> Option<(Parts, &'b [u8])> {
         let mut rest = bytes;
         let mut parts = Parts::default();
@@ -210,7 +211,7 @@ impl TimeFormat {
 }
 
 impl Parts {
-    /// Reads an item that bytes begin with, and gives its length.
+    /// Parses an item at the start of bytes, and returns its length.
     fn read(&mut self, item: Item, bytes: &[u8]) -> Option<usize> {
         let digits = |count| number(bytes.get(..count)?);
         match item {
@@ -283,7 +284,7 @@ impl Parts {
             }
             Item::Epoch => {
                 let len = letters(bytes, u8::is_ascii_digit);
-                // More is too far away.
+                // Larger values are too far away.
                 let seconds = bytes[..len].iter().fold(0_i64, |value, digit| {
                     value
                         .saturating_mul(10)
@@ -327,7 +328,7 @@ impl Parts {
     }
 }
 
-/// How many such bytes bytes begin with.
+/// The number of leading bytes of this kind.
 fn letters(bytes: &[u8], is_one: fn(&u8) -> bool) -> usize {
     bytes.iter().take_while(|byte| is_one(byte)).count()
 }

@@ -1,19 +1,19 @@
-//! Times in lines of JSON: the values of fields with a telling name.
+//! Times in lines of JSON, in fields with certain names.
 
 use super::epoch;
 use super::stamp::Stamps;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-/// As they stand in a line, with the quote behind them.
+/// The names, each with the quote after it.
 const NAMES: [&[u8]; 4] = [b"ts\"", b"time\"", b"timestamp\"", b"@timestamp\""];
-/// No time is written longer.
+/// The longest text of a time.
 const LONGEST: usize = 64;
 
-/// Finds fields. The line is not parsed: a name counts wherever it stands in quotes, before a colon.
+/// Finds fields. The line isn't parsed: a quoted name followed by a colon counts anywhere.
 #[derive(Clone, Debug)]
 pub(super) struct Fields {
-    /// How all names but one begin, and how that one does.
+    /// The beginning of all names but one, and that of the other.
     plain: Finder<'static>,
     special: Finder<'static>,
 }
@@ -46,7 +46,7 @@ impl Fields {
     }
 }
 
-/// The time of a field, from behind the quote before its name.
+/// The time of a field, given what follows the quote before its name.
 fn field_time(stamps: &mut Stamps, field: &[u8]) -> Option<i64> {
     let behind = NAMES.iter().find_map(|name| field.strip_prefix(*name))?;
     let value = behind.trim_ascii_start().strip_prefix(b":")?;

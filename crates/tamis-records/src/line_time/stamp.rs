@@ -1,13 +1,13 @@
-//! A date and a time of day.
+//! Dates with a time of day.
 //!
-//! All of these have `hh:mm` in them, so they are found by their colons, and the date is looked for before that.
-//! Lines follow each other closely: the date is compared with that of the last line, and most often known.
+//! All formats contain `hh:mm`, so we search for colons and then look for the date before them. Successive lines often
+//! have the same date, so the date is first compared with that of the last line.
 
 use memchr::memchr;
 use std::ops::Range;
 use tamis::{Moment, internals::calendar};
 
-/// Bytes of a line in which its time is looked for.
+/// The part of a line in which its time is searched.
 const SEEN: usize = 256;
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -18,7 +18,7 @@ const LONGEST: usize = 12;
 #[derive(Clone, Debug)]
 pub(super) struct Stamps {
     now: Moment,
-    /// The last date as it was written, with what separates it from the time of day.
+    /// The last date as written, including what separates it from the time of day.
     written: [u8; LONGEST],
     date: Date,
 }
@@ -46,7 +46,7 @@ enum Shape {
 }
 
 impl Shape {
-    /// Bytes, with what separates it from the time of day.
+    /// The length, including what separates it from the time of day.
     fn len(self) -> usize {
         match self {
             Self::None => 0,
@@ -73,7 +73,7 @@ impl Stamps {
         self.now
     }
 
-    /// The time at the beginning of a line that begins with the last date. Nothing before it in the line can be another.
+    /// The time at the start of a line that begins with the last date. It is the first time in the line.
     #[inline]
     pub(super) fn at_start_as_before(&self, line: &[u8]) -> Option<i64> {
         let hour = self.date.shape.len();
@@ -84,10 +84,10 @@ impl Stamps {
         Some(self.date.midnight + time)
     }
 
-    /// Whether the last date stands before this place.
+    /// Whether the last date is right before this position.
     #[inline]
     fn is_before(&self, line: &[u8], hour: usize) -> bool {
-        // Of known lengths, which are compared without a loop.
+        // The lengths are constants, so that these comparisons need no loop.
         fn ends<const N: usize>(line: &[u8], with: &[u8; LONGEST]) -> bool {
             line.last_chunk::<N>() == with.first_chunk::<N>()
         }
@@ -102,7 +102,7 @@ impl Stamps {
         }
     }
 
-    /// The first time in a line, and where it stands.
+    /// The first time in a line, and its position.
     pub(super) fn find(&mut self, line: &[u8]) -> Option<(i64, Range<usize>)> {
         let seen = &line[..line.len().min(SEEN)];
         let mut from = 0;
@@ -116,9 +116,9 @@ impl Stamps {
         None
     }
 
-    /// A date before this place, and a time of day at it.
+    /// Parses a date before this position, and a time of day at it.
     fn at(&mut self, line: &[u8], hour: usize) -> Option<(i64, Range<usize>)> {
-        // Most colons are told from those of a time by what is around them.
+        // Most colons are ruled out by the characters around them.
         let before = *line.get(hour.checked_sub(1)?)?;
         if !line[hour].is_ascii_digit() || !matches!(before, b' ' | b':' | b'T' | b't' | b'_') {
             return None;
@@ -156,7 +156,7 @@ impl Stamps {
     }
 }
 
-/// The date that bytes end with.
+/// The date at the end of these bytes.
 fn new_date(bytes: &[u8], now: Moment) -> Option<Date> {
     let day = |shape, day: i64| Date {
         shape,
@@ -201,14 +201,14 @@ fn new_date(bytes: &[u8], now: Moment) -> Option<Date> {
 pub(super) fn without_year(month: u8, of_month: u8, now: Moment) -> Option<i64> {
     let latest = (now.micros() + DAY).div_euclid(DAY);
     let (year, ..) = calendar::date(latest.into());
-    // There are eight years between the leap days of 1896 and 1904.
+    // Eight years are between the leap days of 1896 and 1904.
     let mut days = (year as i64 - 8..=year as i64)
         .rev()
         .filter_map(|year| calendar::day(year, month, of_month));
     days.find(|day| *day <= latest)
 }
 
-/// Microseconds of `Nov 15 ` in a year.
+/// Midnight of `Nov 15 ` in a year, in microseconds.
 fn midnight_of(year: u32, written: &[u8]) -> Option<i64> {
     let (month, of_month) = month_and_day(written.first_chunk()?)?;
     calendar::day(year.into(), month, of_month).map(|day| day * DAY)
@@ -224,8 +224,8 @@ fn month_and_day(written: &[u8; 7]) -> Option<(u8, u8)> {
 /// `Sun `, before a date.
 const WEEKDAY: usize = 4;
 
-/// The year behind a time of day, and where it ends. Only where a weekday stands before the date: a host may be called
-/// 2026.
+/// The year after a time of day, and where it ends. Only if a weekday precedes the date: 2026 could be the name of a
+/// host.
 fn year_behind(line: &[u8], date: usize, time_end: usize) -> Option<(u32, usize)> {
     const DAYS: [&[u8]; 7] = [
         b"Mon ", b"Tue ", b"Wed ", b"Thu ", b"Fri ", b"Sat ", b"Sun ",
@@ -285,7 +285,7 @@ fn number<const N: usize>(digits: &[u8; N]) -> Option<u32> {
     Some(value)
 }
 
-/// Microseconds of a time of day and its zone, since midnight in UTC, and where it ends.
+/// The time of day with its zone, in microseconds since midnight UTC, and where it ends.
 #[inline]
 fn time_of_day(line: &[u8], at: usize, shape: Shape) -> Option<(i64, usize)> {
     let rest = line.get(at..)?;
@@ -298,7 +298,7 @@ fn time_of_day(line: &[u8], at: usize, shape: Shape) -> Option<(i64, usize)> {
         _ => None,
     };
     let mut end = if second.is_some() { 8 } else { 5 };
-    // Dates without seconds stand in texts; those with the year first are for programs.
+    // Dates without seconds occur in prose; those with the year first are for programs.
     if second.is_none() && shape != Shape::YearFirst {
         return None;
     }
@@ -319,7 +319,7 @@ fn time_of_day(line: &[u8], at: usize, shape: Shape) -> Option<(i64, usize)> {
     Some((micros - zone, at + end + zone_len))
 }
 
-/// Microseconds of the digits behind a point, and how many there are.
+/// The digits after a point in microseconds, and how many there are.
 #[inline]
 pub(super) fn fraction(bytes: &[u8]) -> (i64, usize) {
     let (mut micros, mut unit, mut digits) = (0, SECOND / 10, 0);
@@ -335,7 +335,7 @@ pub(super) fn fraction(bytes: &[u8]) -> (i64, usize) {
     (micros, digits)
 }
 
-/// How far the zone that bytes begin with is ahead, in microseconds, and its length. What is no zone is UTC.
+/// The offset of the zone at the start of these bytes, in microseconds, and its length. Anything else counts as UTC.
 #[inline]
 pub(super) fn zone(bytes: &[u8]) -> (i64, usize) {
     let (space, sign) = match bytes {
@@ -350,7 +350,7 @@ pub(super) fn zone(bytes: &[u8]) -> (i64, usize) {
     })
 }
 
-/// Minutes of `hh:mm`, `hhmm` or, where that is enough, `hh`.
+/// Parses `hh:mm`, `hhmm` or, if `hours_suffice`, `hh`; returns minutes and length.
 fn numeric_zone(bytes: &[u8], hours_suffice: bool) -> Option<(u32, usize)> {
     let hours = number(bytes.first_chunk::<2>()?)?;
     let two = |at: usize| {

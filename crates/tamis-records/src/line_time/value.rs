@@ -1,4 +1,4 @@
-//! Values that are a time and nothing else.
+//! Values that consist of a time.
 
 use super::stamp::Stamps;
 use super::{LineTimes, Way};
@@ -8,11 +8,11 @@ use tamis::{Moment, internals::calendar};
 use tamis_report::human;
 
 impl LineTimes {
-    /// The time that a value is, such as a column or a string of JSON: as [`calendar::parse`] reads it, or in one of the
-    /// formats of lines, maybe in brackets or behind a weekday. With a [`TimeFormat`](super::TimeFormat), the whole value
-    /// is written so.
+    /// The time of a value that consists of one, such as a column or a string of JSON: as [`calendar::parse`] reads it,
+    /// or in one of the formats of lines, possibly in brackets or after a weekday. With a
+    /// [`TimeFormat`](super::TimeFormat), the whole value must be in that format.
     ///
-    /// A number that is far from any time of today, but has the digits of a date, is not guessed at.
+    /// A number that is far from the present as a time, but has the digits of a date, is an error.
     ///
     /// ```
     /// use tamis::Moment;
@@ -44,11 +44,11 @@ impl LineTimes {
     }
 }
 
-/// The date and time that a text is, in one of the formats of lines; without a time of day, the day's beginning.
+/// The date and time of a text in one of the formats of lines; without a time of day, the start of the day.
 pub(super) fn stamp(stamps: &mut Stamps, text: &[u8]) -> Option<i64> {
     let in_brackets = text.strip_prefix(b"[").and_then(|t| t.strip_suffix(b"]"));
     let text = in_brackets.unwrap_or(text);
-    // In lines, days of one digit stand behind a space.
+    // In lines, a day of one digit has a space before it.
     whole(stamps, text)
         .or_else(|| whole(stamps, &[b" ", text].concat()))
         .or_else(|| whole(stamps, &[text, b" 00:00:00"].concat()))
@@ -59,28 +59,28 @@ fn whole(stamps: &mut Stamps, text: &[u8]) -> Option<i64> {
     (is_weekday(&text[..start]) && is_utc_or_comment(&text[end..])).then_some(micros)
 }
 
-/// Nothing, or what mail has before a date: `Tue, `.
+/// Whether this is empty, or a weekday before a date as in mail: `Tue, `.
 fn is_weekday(before: &[u8]) -> bool {
     const DAYS: [&[u8]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
     let before = before.trim_ascii();
     before.is_empty() || DAYS.contains(&before.strip_suffix(b",").unwrap_or(before))
 }
 
-/// Nothing, or what mail has behind a time: `GMT`, `(CET)`. Other zones than UTC have no numbers that we know.
+/// Whether this is empty, or what mail has after a time: `GMT`, `(CET)`. For other zones, we don't know the offset.
 fn is_utc_or_comment(behind: &[u8]) -> bool {
     let behind = behind.trim_ascii();
     matches!(behind, b"" | b"UTC" | b"GMT" | b"UT")
         || behind.starts_with(b"(") && behind.ends_with(b")")
 }
 
-/// A number that may be a date or count from 1970, and is no likely time by the latter.
+/// A number that may be a date or a time since 1970, and is unlikely as the latter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TwoReadings {
-    /// As it is written.
+    /// The number as written.
     pub text: String,
-    /// As a date.
+    /// Read as a date.
     pub date: Moment,
-    /// As a number since 1970.
+    /// Read as a number since 1970.
     pub number: Moment,
     /// The [`TimeFormat`](super::TimeFormat) of the date.
     pub format: &'static str,
@@ -99,7 +99,7 @@ impl TwoReadings {
         if !is_year || !text.iter().all(u8::is_ascii_digit) {
             return None;
         }
-        // Seconds of today are no question, whatever date their digits make.
+        // Seconds close to the present are times, whatever date their digits make.
         let likely = LIKELY..=now.micros() + DAY;
         if likely.contains(&number.micros()) {
             return None;
@@ -114,13 +114,13 @@ impl TwoReadings {
         })
     }
 
-    /// Whether the number counts seconds; it counts milliseconds otherwise.
+    /// Whether the number counts seconds; otherwise, milliseconds.
     pub fn is_in_seconds(&self) -> bool {
         self.text.len() <= 10
     }
 }
 
-/// Numbers have ten digits of seconds since 2001.
+/// Since 2001, seconds have ten digits.
 const LIKELY: i64 = 1_000_000_000 * 1_000_000;
 const DAY: i64 = 86_400 * 1_000_000;
 

@@ -1,4 +1,4 @@
-//! Parts of files that are not what they were, or hold more than a part should.
+//! Blocks of files that have changed, or contain more than expected.
 
 use crate::block::{Block, Blocks, Records};
 use crate::input::InputError;
@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first block of a file of these bytes, and the file.
+/// The first block of a file with these bytes, and the file.
 fn first(folder: &Path, bytes: &[u8], size: usize) -> (Block, File) {
     let path = folder.join("file");
     std::fs::write(&path, bytes).unwrap();
@@ -17,7 +17,7 @@ fn first(folder: &Path, bytes: &[u8], size: usize) -> (Block, File) {
     (block, File::options().write(true).open(path).unwrap())
 }
 
-/// What `read` finds, as text, and whether it stops early.
+/// The records that `read` finds, as text, and whether it stops early.
 fn read(block: &Block, buffer: &mut Vec<u8>, longest: usize) -> (String, bool) {
     let Records { bytes, stops_early } = block.read(buffer, b'\n', longest).unwrap();
     let text = String::from_utf8(buffer[bytes].to_vec()).unwrap();

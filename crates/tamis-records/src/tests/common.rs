@@ -1,4 +1,4 @@
-//! What the tests share: inputs that behave badly, random bytes, the naive oracle, and the engine on an exact set.
+//! Shared by the tests: misbehaving inputs, random bytes, the naive oracle, and the engine on an exact set.
 #![allow(dead_code)]
 
 use crate::batch::Print;
@@ -31,7 +31,7 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    /// Up to `longest` bytes out of `alphabet`.
+    /// Up to `longest` bytes from `alphabet`.
     pub(crate) fn bytes(&mut self, alphabet: &[u8], longest: usize) -> Vec<u8> {
         (0..self.below(longest + 1))
             .map(|_| alphabet[self.below(alphabet.len())])
@@ -39,7 +39,7 @@ impl Random {
     }
 }
 
-/// Gives at most `step` bytes a read and, if asked, an error instead of an end.
+/// Returns at most `step` bytes per read and, if requested, an error instead of the end.
 pub(crate) struct Trickle {
     pub bytes: Cursor<Vec<u8>>,
     pub step: usize,
@@ -87,7 +87,7 @@ pub(crate) struct Run {
     pub outcome: Outcome,
 }
 
-/// Decides by an exact set.
+/// Decides with an exact set.
 pub(crate) fn insert(set: &mut ExactSet, hashes: &[Hash], new: &mut [bool]) -> Result<(), Halt> {
     set.insert_many(hashes, new)
         .map_err(|error| Halt::Failed(error.into()))
@@ -127,7 +127,7 @@ pub(crate) fn dedup(
     }
 }
 
-/// The records to print, with their counts of all and of new ones, by the plainest means.
+/// The records to print, with the counts of all and of new ones, computed naively.
 pub(crate) fn oracle(inputs: &[&[u8]], delimiter: u8, print: Print) -> (Vec<u8>, u64, u64) {
     let mut seen = HashSet::new();
     let (mut printed, mut records, mut new) = (Vec::new(), 0, 0);

@@ -1,4 +1,4 @@
-//! Texts, packed in every way, read from every place.
+//! Texts, compressed in every format, read from any position.
 
 use super::common::Random;
 use crate::input::{
@@ -15,7 +15,7 @@ const FORMATS: [(Compression, Encode); 4] = [
     (Compression::Bzip2, bzip2),
     (Compression::Xz, xz),
 ];
-/// Many entrances, so that short texts have some.
+/// Dense entrances, so that even short texts have some.
 const CLOSE: Spacing = Spacing {
     text: 1_000,
     text_inside: 20_000,
@@ -41,7 +41,7 @@ fn gzip(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 fn zstd(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut packed = zstd::encode_all(bytes, 1 + random.below(5) as i32).unwrap();
     if random.below(3) == 0 {
-        // As the seekable format has it behind its frames, and pzstd before each.
+        // As the seekable format has it after its frames, and pzstd before each.
         let table = random.bytes(&[0, 7, 0x28, 0xB5], 40);
         packed.extend([0x5E, 0x2A, 0x4D, 0x18]);
         packed.extend((table.len() as u32).to_le_bytes());
@@ -56,7 +56,7 @@ fn bzip2(bytes: &[u8], _: &mut Random) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// In blocks, as several threads make them.
+/// Packs in blocks, like multithreaded xz.
 fn xz(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let check = [liblzma::stream::Check::Crc64, liblzma::stream::Check::None][random.below(2)];
     let stream = liblzma::stream::Stream::new_easy_encoder(0, check).unwrap();
@@ -68,7 +68,7 @@ fn xz(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Lines that are packed well, badly, or not at all.
+/// Lines that compress well, badly, or not at all.
 fn text(random: &mut Random, len: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(len + 300);
     while text.len() < len {
@@ -93,7 +93,7 @@ fn again(file: &File) -> File {
     file.try_clone().unwrap()
 }
 
-/// All text, its entrances, and how it ended.
+/// The whole text, its entrances, and how reading ended.
 fn read(
     file: &File,
     spacing: Spacing,
@@ -126,7 +126,7 @@ fn rest(
     Ok(rest)
 }
 
-/// Compares the text from random offsets on, through random entrances, with the whole.
+/// Compares the text from random offsets, through random entrances, with the whole text.
 fn check(file: &File, kind: TextKind, entrances: &[Entrance], text: &[u8], random: &mut Random) {
     assert!(entrances.is_sorted_by_key(|entrance| (entrance.text, entrance.at)));
     for entrance in entrances {
@@ -179,7 +179,7 @@ fn text_is_the_same_from_any_entrance() {
     }
 }
 
-/// Also in the middle of a member, wherever a block begins.
+/// Also inside a member, wherever a block begins.
 #[test]
 fn long_gzip_members_are_entered_in_the_middle() {
     let mut random = Random(2);
@@ -197,7 +197,7 @@ fn long_gzip_members_are_entered_in_the_middle() {
         assert!(got == all && end.is_ok());
         inside += entrances.len();
         check(&file, kind, &entrances, &all, &mut random);
-        // It is too short to be entered but where the other member begins.
+        // Too short to be entered anywhere except at the start of the other member.
         let far = read(&file, Spacing::default(), &mut random).2;
         assert_eq!(far.len(), 1);
     }
@@ -228,7 +228,7 @@ fn blocks_of_xz_are_entered() {
     }
 }
 
-/// The index is read before anything has proved it.
+/// The index is read before anything has verified it.
 #[test]
 fn wrong_indexes_of_xz_do_no_harm() {
     let mut random = Random(11);
@@ -243,7 +243,7 @@ fn wrong_indexes_of_xz_do_no_harm() {
     for _ in 0..3_000 {
         let mut bytes = whole.clone();
         for _ in 0..1 + random.below(3) {
-            // Most often in the last index and its footer.
+            // Usually in the last index and its footer.
             let at = bytes.len() - 1 - random.below(bytes.len().min(60));
             bytes[at] = [0, 0xFF, random.next() as u8][random.below(3)];
         }
@@ -304,8 +304,8 @@ fn damaged_and_cut_files_end_with_an_error_and_never_a_panic() {
             bytes[at] ^= 1 << random.below(8);
         }
         let damaged = file(&bytes);
-        // From the beginning: an error, or true text (the bit meant nothing, or the cut was between members), unless
-        // there is no signature any more, or no checksum, as in frames of zstd and some streams of xz.
+        // From the beginning: an error, or correct text (if the bit was unused or the cut was between members), unless
+        // the signature is damaged or there is no checksum, as in frames of zstd and some streams of xz.
         let mut reader = TextReader::new(again(&damaged), &Arc::default()).unwrap();
         let mut got = Vec::new();
         let end = reader.read_to_end(&mut got);
@@ -313,11 +313,11 @@ fn damaged_and_cut_files_end_with_an_error_and_never_a_panic() {
         if end.is_ok() && is_checked && reader.kind().compression == compression {
             assert!(all.starts_with(&got), "{compression:?}");
         }
-        // Entering it with what was known before: no more than an error.
+        // With entrances found before the damage: at worst an error.
         for entrance in entrances.iter().take(3) {
             let _ = rest(&damaged, kind, Some(entrance), entrance.text);
         }
-        // Entrances that nobody gave.
+        // Forged entrances.
         if let Some(entrance) = entrances.last() {
             let mut bytes = entrance.to_bytes();
             let at = random.below(bytes.len());
@@ -425,7 +425,7 @@ fn what_is_no_text_is_named_and_what_grows_without_end_is_not_read() {
     assert!(error.is_not_read(), "{error}");
 }
 
-/// The decoder loses the end of what has no room in the buffer it is given.
+/// The decoder loses the end of what doesn't fit into its buffer.
 #[test]
 fn utf16_is_the_same_in_pieces_of_any_size() {
     let mut bytes = vec![0xFF, 0xFE];

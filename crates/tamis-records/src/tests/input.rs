@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Everything an input gives, and how it ended.
+/// All bytes of an input, and how it ended.
 fn read_all(mut input: Input) -> (Vec<u8>, Result<(), InputError>) {
     let mut all = Vec::new();
     let mut buffer = vec![0; 70_000];
@@ -150,7 +150,7 @@ fn a_stream_cut_short_gives_what_is_there_and_says_so() {
                 );
             }
         }
-        // Also in the middle of the second member: the first one is all there.
+        // Also inside the second member: the first one is complete.
         let two = [whole.clone(), whole.clone()].concat();
         let (got, end) = read_bytes(&two[..whole.len() + 20], 1 << 20);
         assert!(got.starts_with(&text) && end.is_err(), "{name}");
@@ -211,7 +211,7 @@ fn files_are_named_in_errors_and_counted() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// Tapes and block devices leave zeros behind what was written to them.
+/// Tapes and block devices leave zeros after the data.
 #[test]
 fn zeros_around_members_are_padding() {
     let text = text();
@@ -244,7 +244,7 @@ fn what_follows_compressed_data_is_an_error_of_its_own() {
                 }
             }
         }
-        // What begins like another member is one that was cut.
+        // Bytes that begin like another member are a truncated one.
         for cut in 1..9 {
             let (got, end) = read_bytes(&[&encode(b"all"), &encode(b"of it")[..cut]].concat(), 3);
             assert!(got == b"all", "{name}");

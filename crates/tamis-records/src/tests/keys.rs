@@ -30,7 +30,7 @@ fn jsonl(list: &str) -> RecordRule {
     }
 }
 
-/// The key of a record, or nothing if it has none.
+/// The key of a record; `None` if it has none.
 fn key(rule: &RecordRule, content: &[u8], columns: &[usize]) -> Option<Vec<u8>> {
     let mut keys = KeyMaker::new(rule);
     let _ = keys.key(b"something else before", columns); // leaves its buffers filled
@@ -116,7 +116,7 @@ fn rows_and_fields_are_those_of_the_csv_crate() {
                 (key[8..8 + length].to_vec(), key[16 + length..].to_vec())
             }));
         });
-        // A quote left open takes the last line feed with it there; here that one always ends the record.
+        // With an open quote, the csv crate includes the last line feed; here, it always ends the record.
         let trim = |rows: &mut Vec<Option<(Vec<u8>, Vec<u8>)>>| {
             if let Some(Some((first, second))) = rows.last_mut() {
                 for value in [first, second] {
@@ -205,7 +205,7 @@ fn one_header_for_all_files_and_short_rows_are_their_own_keys() {
         printed(&csv("b", true), &["\u{FEFF}b,a\n1,2\n1,3\n"]).0,
         "b,a\n1,2\n"
     );
-    // Only at the start of a file, and once; also where only one file has it.
+    // Only at the start of a file, and only once; even if only one file has it.
     let marked = "\u{FEFF}\u{FEFF}x,1\n\u{FEFF}x,2\nx,3\n";
     assert_eq!(printed(&csv("1", false), &[marked]).0, "\u{FEFF}x,1\nx,3\n");
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Times of lines: examples, and the shortcuts against a reader that takes none.
+//! Times of lines: examples, and the shortcuts compared with a reader without
+//! them.
 
 use super::common::Random;
 use crate::line_time::{LineTimes, TimeFormat, parse};
@@ -274,7 +275,7 @@ fn moments_are_given_as_people_write_them() {
     }
 }
 
-/// A line of any sort, often close to one with a time.
+/// Any sort of line, often almost one with a time.
 fn line(random: &mut Random, time: &mut i64) -> Vec<u8> {
     match random.below(8) {
         0 => *time += random.below(100_000_000_000_000) as i64 - 50_000_000_000_000,
@@ -351,7 +352,7 @@ fn line(random: &mut Random, time: &mut i64) -> Vec<u8> {
     line
 }
 
-/// A fresh reader remembers nothing, so all its answers are looked for.
+/// A fresh reader remembers nothing, so it has to search for all times.
 #[test]
 fn the_range_is_that_of_the_lines_whatever_came_before() {
     let mut random = Random(9);
@@ -393,7 +394,7 @@ fn the_range_is_that_of_the_lines_whatever_came_before() {
             if random.below(2) == 0 && !lines.is_empty() {
                 block.push(b'\n');
             }
-            // A last line of nothing is none.
+            // An empty last line doesn't count.
             if block.is_empty() && lines.len() == 1 {
                 continue;
             }

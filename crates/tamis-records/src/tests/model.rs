@@ -1,5 +1,5 @@
-//! Chunks on their way through the pipeline, in every order that threads can take: the real turns, flow and output,
-//! compiled with locks that the model watches, and around them the steps of `Engine` in `pipeline.rs`.
+//! Chunks in the pipeline, in every order that threads can take: the real turns, flow and output, compiled with locks
+//! that the model controls, and the steps of `Engine` in `pipeline.rs`.
 
 #[path = "../flow.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
@@ -24,7 +24,7 @@ use written::InOrder;
 
 const CHUNKS: u64 = 3;
 
-/// `Engine`: each shard and the output note the chunks that they have seen.
+/// `Engine`: each shard and the output record the chunks they have seen.
 struct Engine {
     source: Mutex<u64>,
     flow: Flow,
@@ -44,7 +44,7 @@ impl Engine {
         })
     }
 
-    /// `carry_chunks`, with a checkpoint before the chunk of this number.
+    /// `carry_chunks`, with a checkpoint before this chunk.
     fn carry_chunks(&self, checkpoint: Option<u64>) {
         while let Some(number) = self.read(checkpoint) {
             for shard in &self.shards {
@@ -81,7 +81,8 @@ impl Engine {
         }
     }
 
-    /// A checkpoint saves the shards: what they have decided must be printed.
+    /// When a checkpoint saves the shards, everything they have decided must be
+    /// printed.
     fn save(&self) {
         let printed = self.output.lock().unwrap();
         for shard in &self.shards {
@@ -98,7 +99,7 @@ impl Engine {
     }
 }
 
-/// With a few switches between threads that have not finished.
+/// Limits the switches between threads that have not finished.
 fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(switches);

@@ -1,4 +1,4 @@
-//! Whatever `rg` finds in a line, the line's keys are what the pattern needs.
+//! If `rg` finds a pattern in a line, the line's keys meet the pattern's need.
 
 use super::common::Random;
 use super::text_keys::{line, naive};
@@ -11,7 +11,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use std::collections::HashSet;
 use tamis::Hash;
 
-/// As rg makes it.
+/// As rg builds it.
 fn matcher(patterns: &Patterns) -> Option<RegexMatcher> {
     RegexMatcherBuilder::new()
         .multi_line(true)
@@ -32,7 +32,8 @@ fn one_met(needs: &[Need], keys: &HashSet<Hash>) -> bool {
         .any(|need| need.is_met(&mut |key| keys.contains(&key)))
 }
 
-/// A stretch of a line, cut anywhere between characters; every other one where words begin and end.
+/// A part of a line, cut anywhere between characters; every other one is cut at
+/// word borders.
 fn stretch(line: &[u8], random: &mut Random) -> String {
     let text = String::from_utf8_lossy(line);
     let characters: Vec<char> = text.chars().collect();
@@ -50,7 +51,7 @@ fn stretch(line: &[u8], random: &mut Random) -> String {
     characters[start..end].iter().collect()
 }
 
-/// A regular expression that likely matches this stretch.
+/// A regular expression that probably matches this text.
 fn loosened(text: &str, random: &mut Random) -> String {
     let mut regex = String::new();
     let mut rest = text;
@@ -91,13 +92,13 @@ fn loosened(text: &str, random: &mut Random) -> String {
             _ => (some, taken.len()),
         };
         regex.push_str(&piece);
-        // Where a piece has none of these characters, it is one that matches less.
+        // A piece without these characters only matches less.
         rest = rest.get(length.min(rest.len())..).unwrap_or("");
     }
     regex
 }
 
-/// Any regular expression of a small alphabet.
+/// A random regular expression over a small alphabet.
 fn grown(depth: usize, random: &mut Random) -> String {
     const LEAVES: [&str; 20] = [
         "a",
@@ -197,7 +198,7 @@ fn narrows(regex: &str, keys: TextKeys, line: &str) -> bool {
     !one_met(&needs(&patterns, keys), &naive(line.as_bytes(), keys))
 }
 
-/// What logs are asked for is narrowed down.
+/// Typical searches in logs are narrowed down.
 #[test]
 fn what_is_known_of_a_pattern_is_needed() {
     use TextKeys::{Trigrams, Words};
@@ -242,7 +243,8 @@ fn what_is_known_of_a_pattern_is_needed() {
     assert!(narrows("[a&&b]", Words, ""), "found nowhere");
 }
 
-/// Patterns are read together: what is none by itself may be one.
+/// Patterns are parsed together: parts that are invalid alone may form a valid
+/// one.
 #[test]
 fn what_can_not_be_read_needs_nothing() {
     let patterns = Patterns {
@@ -255,7 +257,7 @@ fn what_can_not_be_read_needs_nothing() {
     );
 }
 
-/// Patterns that would become millions of alternatives, or of characters.
+/// Patterns that would expand to millions of alternatives or characters.
 #[test]
 fn large_patterns_are_bounded() {
     for regex in [
@@ -280,7 +282,7 @@ fn large_patterns_are_bounded() {
             needs(&patterns, keys);
         }
     }
-    // As many alternatives as one writes are all needed.
+    // The needs of many alternatives are kept.
     let words: Vec<String> = (0..1000).map(|i| format!("w{i}")).collect();
     assert!(narrows(
         &format!(r"\b(?:{})\b", words.join("|")),

@@ -176,7 +176,7 @@ fn an_input_that_fails_is_named_and_what_was_read_counts() {
     }
 }
 
-/// Takes some bytes, then fails.
+/// Accepts some bytes, then fails.
 struct Full {
     room: usize,
     error: io::ErrorKind,
@@ -302,7 +302,7 @@ fn a_checkpoint_never_claims_what_is_not_printed() {
     }
 }
 
-/// Every record in a chunk of its own; the fifth is decided as `halt` says.
+/// One record per chunk; the fifth is decided as `halt` says.
 fn halted(print: Print, threads: usize, halt: fn() -> Halt) -> (Vec<u8>, Outcome) {
     let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
     let mut printed = Vec::new();
@@ -349,7 +349,7 @@ fn a_halt_ends_the_output_where_the_answers_end() {
         let (printed, outcome) = halted(Print::Chosen, threads, failed);
         assert_eq!(printed, b"0\n1\n2\n3\n");
         assert_eq!(outcome.decided.unwrap_err().to_string(), "no more");
-        // Undecided records are no more "others" than they are chosen.
+        // Undecided records count neither as chosen nor as "others".
         let (printed, _) = halted(Print::Others, threads, failed);
         assert_eq!(printed, b"");
     }
@@ -469,7 +469,7 @@ fn a_pipe_is_served_as_it_flows_and_stops_while_it_is_silent() {
     drop(to);
 }
 
-/// One thread's question waits for another's: both are asked at once.
+/// A thread's lookup waits for another's, so both must run at once.
 #[test]
 fn every_thread_asks_at_once() {
     let lines: String = (0..1000).map(|i| format!("{i}\n")).collect();
@@ -493,7 +493,7 @@ fn every_thread_asks_at_once() {
     assert!(outcome.decided.is_ok());
 }
 
-/// Chunks of a record or a few, with answers in any order.
+/// Chunks of one or a few records, with answers in any order.
 fn asked(
     lines: &str,
     threads: usize,
@@ -522,7 +522,7 @@ fn asked(
     (printed, outcome)
 }
 
-/// Answers, a limit on them, and a failure come in the order of the input, whoever asked first.
+/// Answers, a limit on them, and a failure come in the order of the input, whichever thread asks first.
 #[test]
 fn answers_of_all_threads_keep_the_order_of_the_input() {
     let lines: String = (0..500).map(|i| format!("{i}\n")).collect();
@@ -531,7 +531,7 @@ fn answers_of_all_threads_keep_the_order_of_the_input() {
     let fails = hash(301);
     for threads in 1..=4 {
         let ask = |keys: &[Hash], chosen: &mut [bool]| {
-            // Later chunks are sooner done.
+            // Later chunks finish sooner.
             let key = keys.first().map_or(0, |key| key.as_u128() as u64);
             std::thread::sleep(Duration::from_micros(key % 300));
             for (key, chosen) in keys.iter().zip(chosen) {
@@ -564,7 +564,7 @@ fn answers_of_all_threads_keep_the_order_of_the_input() {
     }
 }
 
-/// Files are read by position, in blocks of any size, also where records are longer than that.
+/// Files are read by position, in blocks of any size, even if records are longer.
 #[test]
 #[cfg(unix)]
 fn files_in_blocks_are_what_they_are_in_one_piece() {
@@ -624,7 +624,7 @@ fn files_in_blocks_are_what_they_are_in_one_piece() {
     }
 }
 
-/// What is printed of lines that several threads add to a filter.
+/// The output for lines that several threads add to a filter.
 fn added_in_order(
     filter: &mut tamis::AnyFilter,
     lines: &str,
@@ -655,7 +655,7 @@ fn added_in_order(
     (printed, outcome)
 }
 
-/// A growing filter and its layers, by any number of threads: what is printed and the filter itself are those of one.
+/// A growing filter and its layers, with any number of threads: output and filter equal those of one thread.
 #[test]
 fn a_filter_that_many_add_to_grows_as_for_one() {
     let mut random = Random(11);
@@ -680,7 +680,7 @@ fn a_filter_that_many_add_to_grows_as_for_one() {
     }
 }
 
-/// Several threads write to a file, each to its place; where that fails, nothing stays behind the gap.
+/// Several threads write to a file, each to its position; after a failure, nothing remains after the gap.
 #[test]
 #[cfg(unix)]
 fn a_file_that_many_write_to_is_what_one_writes() {
@@ -715,7 +715,7 @@ fn a_file_that_many_write_to_is_what_one_writes() {
     }
 }
 
-/// A record that can't be read ends the run where it is, whoever decides.
+/// An invalid record ends the run at its position, however records are decided.
 #[test]
 fn a_refused_record_ends_a_run_in_order() {
     let mut lines: String = (0..20_000).map(|i| format!("{i:08x}\n")).collect();
@@ -728,7 +728,7 @@ fn a_refused_record_ends_a_run_in_order() {
         let (printed, outcome) = added_in_order(&mut filter, &lines, &rule, threads, 9_000);
         let error = outcome.decided.unwrap_err().to_string();
         assert!(error.contains("input 1:20001"), "{error}");
-        // Of its chunk, nothing is printed.
+        // Nothing of its chunk is printed.
         assert!(lines.as_bytes().starts_with(&printed));
         assert!((171_000..=180_000).contains(&printed.len()));
     }

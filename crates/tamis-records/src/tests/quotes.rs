@@ -20,7 +20,7 @@ fn reader(text: &[u8], step: usize, chunk: usize, oddities: Oddities) -> Reader 
     Reader::new(inputs(vec![Trickle::new(text, step)]), &rule, chunk).oddities(oddities, false)
 }
 
-/// All records, and the largest buffer that it took.
+/// All records, and the largest buffer used.
 fn records(reader: &mut Reader) -> (Vec<String>, usize) {
     let (mut records, mut largest) = (Vec::new(), 0);
     let mut chunk = Chunk::default();
@@ -34,7 +34,7 @@ fn records(reader: &mut Reader) -> (Vec<String>, usize) {
     (records, largest)
 }
 
-/// The records and the line of the first warning, which must be the same however the text comes.
+/// The records and the line of the first warning, which must not depend on how the text is split.
 fn read(text: &str) -> (Vec<String>, Option<u64>) {
     let mut all = Vec::new();
     for step in [1, 3, 1 << 16] {
@@ -81,13 +81,13 @@ fn from_a_quote_that_is_never_closed_on_records_are_lines() {
             Some(1),
         ),
         ("1,\"b\n2,\"c", vec!["1,\"b\n", "2,\"c\n"], Some(1)),
-        // Lines are counted also where a record has several.
+        // Counts lines correctly if records span lines.
         (
             "1,\"x\ny\"\n2,\"b\n3,c\n",
             vec!["1,\"x\ny\"\n", "2,\"b\n", "3,c\n"],
             Some(3),
         ),
-        // Nothing is wrong with these.
+        // These are valid.
         (
             "1,\"x\ny\",\"z\n\"\n2,\"\"\"\n\"\n",
             vec!["1,\"x\ny\",\"z\n\"\n", "2,\"\"\"\n\"\n"],
@@ -146,13 +146,13 @@ fn a_quote_is_not_waited_for_without_end() {
     let (all, largest) = records(&mut quoted);
     assert_eq!(all.len(), 200_002);
     assert!(largest <= 1 << 18, "{largest}");
-    // One long line is not several.
+    // A single long line doesn't count as several lines.
     let long = format!("1,\"{}\",x\n2,\"y\nz\"\n", "b".repeat(1 << 18));
     let mut quoted =
         reader(long.as_bytes(), 1 << 16, 1 << 12, Oddities::Refused).longest_quoted(1 << 16);
     assert_eq!(records(&mut quoted).0.len(), 2);
     assert!(quoted.into_errors().is_empty());
-    // Nor is one that is closed in time.
+    // Nor does a quote that is closed in time count as open.
     let quoted = format!("1,\"{}\"\n2,y\n", "b\n".repeat(1 << 13));
     let mut quoted =
         reader(quoted.as_bytes(), 1 << 16, 1 << 12, Oddities::Refused).longest_quoted(1 << 16);

@@ -1,4 +1,4 @@
-//! One reading for all specs of an index.
+//! One read for all specs of an index.
 
 use super::common::Random;
 use crate::input::{Input, Packing, TextKind};
@@ -42,7 +42,7 @@ fn index(options: &IndexOptions, keys: EntryKeys) -> Vec<u8> {
     builder.finish().unwrap().to_bytes()
 }
 
-/// The index of a file, what there is to say, and how many bytes were taken from it.
+/// The index of a file, the remarks, and how many bytes were read.
 fn scanned(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>, u64) {
     let options = options(specs);
     let progress = Arc::<Progress>::default();
@@ -78,7 +78,7 @@ fn times() -> LineTimes {
     LineTimes::new(None, Moment::from_secs(1_794_700_800))
 }
 
-/// Segments follow each other from line end to line end, and each has what it says, and the keys of its lines alone.
+/// Segments are adjacent, end at line ends, contain what they claim, and have only the keys of their lines.
 #[test]
 fn segments_are_whole_lines() {
     let mut text = Vec::new();
@@ -132,7 +132,7 @@ fn segments_are_whole_lines() {
         (start, line) = (end, line + segment.lines);
     }
     assert_eq!(start, text.len());
-    // A tail has what it would have with the rest.
+    // A tail scanned alone equals the same part scanned with the rest.
     let at: u64 = segments[0].bytes;
     let tail = Text::from(
         file.path(),
@@ -166,7 +166,7 @@ fn segments_are_whole_lines() {
     assert!(!has_sums(all(), &sums, &progress).unwrap(), "there is more");
 }
 
-/// The same by one reading for each spec.
+/// The same with a separate read for each spec.
 fn by_readers(path: &Path, specs: &[&str]) -> (Vec<u8>, Vec<Remarks>) {
     let options = options(specs);
     let mut keys = EntryKeys::new(&options);
@@ -281,7 +281,7 @@ fn what_one_spec_lacks_is_no_matter_to_the_others() {
     assert!(remarks[3].unknown.is_none() && remarks[3].without_key == 3);
 }
 
-/// The columns of all specs come from one reading, and are those that each spec alone finds.
+/// The columns of all specs come from one read, and equal those found for each spec alone.
 #[cfg(feature = "parquet")]
 #[test]
 fn columns_of_parquet_are_read_together() {

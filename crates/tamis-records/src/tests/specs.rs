@@ -1,10 +1,10 @@
-//! Keys of an index: what a spec reads from a record, and that a query for it finds it.
+//! Keys of an index: the keys that a spec finds in a record, and that a query finds the record.
 
 use crate::key::{KeySpec, Keys, Query};
 use std::collections::HashSet;
 use tamis::{Hash, Hasher};
 
-/// Whether a line has what is asked for, by its text; checked against the keys of the line.
+/// Whether a line matches, judged by its text; compared with the line's keys.
 fn finds(spec: &str, line: &[u8], text: &[u8]) -> bool {
     let spec: KeySpec = spec.parse().unwrap();
     let query = spec.query(text).unwrap();
@@ -76,13 +76,13 @@ fn what_stands_in_logs_is_found_whole_and_in_parts() {
 #[test]
 fn words_are_found_wherever_they_are_whole() {
     let finds = |line: &str, text: &str| finds("word", line.as_bytes(), text.as_bytes());
-    // The first occurrence is cut, the second is not.
+    // The first occurrence is cut, the second isn't.
     assert!(finds("ab-cd ab-c", "ab-c") && !finds("ab-cd b-c", "ab-c"));
-    // And where the two overlap.
+    // Also if the two overlap.
     assert!(finds("aa\"a\"a", "a\"a"));
 }
 
-/// As `rg -w` has it: beside bytes that are no UTF-8 nothing is whole.
+/// As in `rg -w`: next to invalid UTF-8, nothing is a whole word.
 #[test]
 fn what_is_no_text_is_no_word() {
     assert!(finds("word", b"\xFF abc \xFE", b"abc"));
@@ -124,7 +124,7 @@ fn prefixes_of_words_are_found() {
     assert!(asked("prefix:4:word", "a b-c").is_err() && asked("prefix:4:word", "3f0").is_err());
 }
 
-/// The keys of a record, the columns as a header would give them.
+/// The keys of a record, with the columns that a header would give.
 fn keys(spec: &str, record: &str, columns: &[usize]) -> Option<Vec<Vec<u8>>> {
     let spec: KeySpec = spec.parse().unwrap();
     let mut keys = Vec::new();
@@ -176,7 +176,7 @@ fn records_without_the_key_have_none() {
     assert_eq!(keys("jsonl:/id", "{\"id\":null}", &[]), None);
     assert_eq!(keys("jsonl:/a,/b", "{\"a\":1}", &[]), None);
     assert_eq!(keys("jsonl:/id", "no json", &[]), None);
-    // Too short to be asked for.
+    // Too short for any query.
     assert_eq!(keys("prefix:3:line", "ab", &[]), Some(vec![]));
     assert_eq!(
         keys("prefix:3:word", "ab abcd-abc", &[]),

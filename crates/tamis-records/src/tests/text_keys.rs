@@ -1,4 +1,4 @@
-//! The keys of text, against their definition.
+//! Compares the keys of text with their definition.
 
 use super::common::Random;
 use crate::key::folding::folded;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 use tamis::Hash;
 
-/// By regular expressions, line by line, from the text of phrases alone.
+/// Uses regular expressions, line by line, and only the text of phrases.
 pub(crate) fn naive(text: &[u8], keys: TextKeys) -> HashSet<Hash> {
     static WORD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\w+").unwrap());
     let mut all = HashSet::new();
@@ -44,7 +44,7 @@ fn form(text: &[u8]) -> Vec<u8> {
     form
 }
 
-/// The key of some words and what is between them, if it is a key.
+/// The key of a phrase, if it is one.
 fn phrase(text: &[u8]) -> Option<u64> {
     static PARTS: LazyLock<Regex> = LazyLock::new(|| {
         let sign = r"[.\-/:@=&?#+%~*$!^\\]";
@@ -83,7 +83,7 @@ fn phrase(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Lines that have all that matters: words of all lengths, signs, other scripts, odd cases, bytes that are no text.
+/// Lines with all relevant cases: words of all lengths, signs, other scripts, odd cases, invalid UTF-8.
 pub(crate) fn line(random: &mut Random) -> Vec<u8> {
     const PIECES: [&[u8]; 62] = [
         b"GET",
@@ -195,7 +195,7 @@ fn keys_are_as_defined() {
     }
 }
 
-/// Wherever it lies in memory, and in how many pieces it comes.
+/// Keys depend neither on the text's position in memory nor on how it is split.
 #[test]
 fn the_place_of_text_does_not_matter() {
     let mut random = Random(2);
@@ -217,7 +217,7 @@ fn the_place_of_text_does_not_matter() {
     }
 }
 
-/// `docs/index.md` has these: a change would orphan every index.
+/// `docs/index.md` documents these: a change would invalidate every index.
 #[test]
 fn keys_have_the_documented_values() {
     let texts = ["get", "10.0.3", "shop.example", "0123456789abcdef_ǅ"];

@@ -28,7 +28,7 @@ fn timed(rule: RecordRule, spec: &str) -> RecordRule {
     rule.with_time(spec.parse().unwrap(), None).unwrap()
 }
 
-/// Key and time of every record, by the whole engine.
+/// The key and the time of every record, from the whole engine.
 fn read(rule: &RecordRule, contents: &[&str], chunk: usize) -> (Vec<(Hash, Option<Moment>)>, u64) {
     #[derive(Clone, Copy)]
     struct Timed(Hash, Option<Moment>);
@@ -144,7 +144,7 @@ fn times_of_json_are_strings_or_numbers() {
         assert_eq!((key, made), (&b"k"[..], Ok(())), "{line}");
         assert_eq!(keys.time(), seconds.map(Moment::from_secs), "{line}");
     }
-    // A time is no key, and what is no JSON has neither. Nothing is left over from the record before.
+    // A line with a time but no key, and one that isn't JSON. Nothing remains from the record before.
     for line in [r#"{"m":{"at":7}}"#, "no json"] {
         assert!(keys.key(line.as_bytes(), &[]).1.is_err(), "{line}");
     }
@@ -171,7 +171,7 @@ fn values_are_times_as_programs_write_them() {
         (None, "Oct 11 22:14:15", "2026-10-11T22:14:15Z"),
         (None, "Dec  1 22:14:15", "2025-12-01T22:14:15Z"),
         (None, "10/Oct/2000", "2000-10-10T00:00:00Z"),
-        // Seconds of today, though they have the digits of a date of 1794.
+        // Seconds close to the present, though their digits form a date in 1794.
         (None, "1794010203", "2026-11-07T00:10:03Z"),
         (None, "20241301", "1970-08-23T06:35:01Z"),
         (None, "2024", "1970-01-01T00:33:44Z"),
@@ -186,7 +186,7 @@ fn values_are_times_as_programs_write_them() {
         assert_eq!(read.as_deref(), Some(time), "{value}");
     }
     for (format, value) in [
-        // A zone that we don't know is not taken for UTC.
+        // A zone that we don't know doesn't count as UTC.
         (None, "Tue, 10 Oct 2000 13:55:36 EST"),
         (None, "host Oct 11 22:14:15"),
         (None, "Oct 11 22:14:15 host"),
@@ -271,7 +271,7 @@ fn whole_records_have_times_too() {
     let (seen, without) = read(&rule, &["{\"at\":9}\nnone\n"], 1 << 20);
     assert_eq!(seen, [keyed("{\"at\":9}", Some(9)), keyed("none", None)]);
     assert_eq!(without, 1);
-    // A name stands in a header row, a number needs none.
+    // A name needs a header row, a number doesn't.
     let (seen, _) = read(
         &timed(RecordRule::LINE, "csv:at"),
         &["at,x\n9,a\n"],
@@ -290,7 +290,7 @@ fn whole_records_have_times_too() {
 fn files_may_have_their_columns_elsewhere() {
     let csv = |content: &str| content.to_owned();
     let rule = timed(table(Separator::COMMA, "id"), "csv:at");
-    // Headers must be alike, as for keys.
+    // Headers must be equal, as for keys.
     let files = [csv("id,at\na,1\n"), csv("id,at\nb,2\n")];
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     assert_eq!(read(&rule, &files, 1 << 20).0.len(), 2);

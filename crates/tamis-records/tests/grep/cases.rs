@@ -1,9 +1,9 @@
-//! Random texts, patterns and options, always the same ones, and the options as ripgrep takes them.
+//! Random but reproducible texts, patterns and options, and the options in ripgrep's notation.
 
 use tamis_records::grep::{Options, Print};
 use tamis_records::patterns::{Patterns, Syntax};
 
-/// Small numbers, always the same ones.
+/// Small random numbers, reproducible.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -103,11 +103,11 @@ pub(crate) const EXPRESSIONS: &[&str] = &[
     "(?s:.+)",
 ];
 
-/// Lines of all kinds.
+/// All kinds of lines.
 pub(crate) fn text(random: &mut Random) -> Vec<u8> {
     let mut text = Vec::new();
     if random.one_in(40) {
-        // The second is text.
+        // The second mark is text.
         text.extend_from_slice(&b"\xef\xbb\xbf\xef\xbb\xbf"[..random.one_of(&[3, 6])]);
     }
     // Some are larger than the searcher's buffer.
@@ -248,9 +248,9 @@ pub(crate) fn arguments(patterns: &Patterns, options: &Options) -> Vec<String> {
     if let Some(most) = options.max_count {
         add(&format!("-m{most}"), true);
     }
-    // Together with `-c`, ripgrep would count matches.
+    // With `-c`, ripgrep would count matches.
     add("-o", options.only_matching && options.print != Print::Count);
-    // This one turns on numbers, so it stands before what sets them.
+    // It turns on line numbers, so it must precede the options that set them.
     add("--column", options.column);
     add(if options.line_number { "-n" } else { "-N" }, true);
     add("-b", options.byte_offset);

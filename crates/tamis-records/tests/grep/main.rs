@@ -1,6 +1,6 @@
-//! The same bytes as ripgrep's, for random texts, patterns and options.
+//! Random texts, patterns and options give the same bytes as ripgrep.
 
-// Names of files are bytes here.
+// File names are bytes here.
 #![cfg(unix)]
 
 mod cases;
@@ -46,22 +46,22 @@ fn prints_what_ripgrep_prints() {
     });
 }
 
-/// Where this ripgrep is known to print something else than the libraries that we use, or than it should.
+/// Cases where this version of ripgrep differs from the libraries that we use, or is wrong.
 fn differs_by_version(major: u32, patterns: &Patterns, options: &Options, text: &[u8]) -> bool {
     let counts = matches!(options.print, Print::Count | Print::CountMatches);
     if major >= 14 {
-        // With `-A`, it counts matches in the context of the last one that `-m` allows; and at least one match in the
-        // last line, even if there is only an empty one behind it.
+        // With `-A`, it counts matches in the context of the last one that `-m` allows; and it counts at least one
+        // match in the last line, even if only an empty one follows it.
         let ends = [&b"\n"[..], b"\n\0"].iter().any(|end| text.ends_with(end));
         return counts && (options.max_count.is_some() && options.after > 0 || !ends);
     }
-    // Its regular expressions lose matches after the first of a line.
+    // Its regular expressions lose matches after the first one in a line.
     let is_lost = |text: &String| [r"\Bo", "^.{3}"].contains(&text.as_str());
     if patterns.syntax == Syntax::Regex && patterns.texts.iter().any(is_lost) {
         return true;
     }
-    // Its expression for whole words takes the characters next to them, so that it misses matches that don't begin and
-    // end with a letter.
+    // Its expression for whole words includes adjacent characters, so it misses matches that don't begin and end with a
+    // letter.
     let inner = if patterns.syntax == Syntax::Regex {
         "_+"
     } else {
@@ -83,7 +83,7 @@ fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
-/// The lines that match, by their place. Each is searched as a text of its own.
+/// Which lines match. Each is searched as a separate text.
 fn matched(patterns: &Patterns, invert: bool, text: &[u8]) -> Vec<bool> {
     let matcher = Matcher::new(patterns).unwrap();
     let options = Options {
@@ -103,7 +103,7 @@ fn matched(patterns: &Patterns, invert: bool, text: &[u8]) -> Vec<bool> {
     lines(text).iter().map(&mut is_match).collect()
 }
 
-/// Whether a line is among the `before` lines before a match, or the `after` lines after one, or one itself.
+/// Whether a line matches, or is among the `before` lines before a match or the `after` lines after one.
 fn is_printed(matched: &[bool], options: &Options, line: usize) -> bool {
     let (first, last) = (line.saturating_sub(options.after), line + options.before);
     matched[first..=last.min(matched.len() - 1)].contains(&true)
@@ -125,7 +125,7 @@ fn gaps_change_nothing() {
         let text = without_mark(&folder.join(&name));
         std::fs::remove_file(folder.join(&name)).unwrap();
 
-        // Any line that isn't printed may be left out.
+        // Any line that isn't printed may be omitted.
         let matched = matched(&patterns, options.invert, &text);
         let mut stretches = Vec::new();
         let mut start = 0;
@@ -150,7 +150,7 @@ fn gaps_change_nothing() {
     });
 }
 
-/// Accepts lines of an even length, and remembers all text that passes by, without ends of lines.
+/// Accepts lines of even length, and records all text that it sees, without line ends.
 #[derive(Default)]
 struct Even {
     seen: Vec<u8>,
@@ -228,7 +228,7 @@ fn refused_lines_are_no_matches() {
     });
 }
 
-/// Fails when it is asked for more than it has.
+/// Fails when more is read than it has.
 struct Broken<'a>(&'a [u8]);
 
 impl Read for Broken<'_> {
@@ -284,7 +284,7 @@ fn matches_before_an_error_are_printed_and_counted() {
         }
     ));
 
-    // A stretch that can't be opened is the same; and the search is good for other files.
+    // The same for a stretch that can't be opened; other files can still be searched.
     let mut out = Vec::new();
     let stretches = [stretch(b"foo\n", 0, 4, 9), Err(io::Error::other("no"))];
     let failure = search.file(Path::new("f"), stretches.into_iter(), None, &mut out);
@@ -384,7 +384,7 @@ fn errors_show_the_pattern_that_is_wrong() {
         "{}",
         of(r"\p{Nonsense}")
     );
-    // Too large, not wrong.
+    // Too large, but valid.
     assert!(
         of(r"(\w{1000}){1000}").contains("limit"),
         "{}",
@@ -507,7 +507,7 @@ fn files_with_any_name_are_printed_one_after_the_other() {
         arguments.extend(["--sort".into(), "path".into()]);
         let mut expected = rg_on(folder.path(), &arguments, &names).stdout;
         if options.print == Print::Json {
-            // The summary is compared elsewhere; ripgrep 13 doesn't count the file without a match.
+            // The summary is compared elsewhere; ripgrep 13 doesn't count files without a match.
             let summary = memchr::memmem::rfind(&expected, b"{\"data\"").unwrap();
             expected.truncate(summary);
         }

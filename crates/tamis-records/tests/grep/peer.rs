@@ -1,4 +1,5 @@
-//! ripgrep and ours on the same text, and what of their outputs must be the same.
+//! Runs ripgrep and our search on the same text, and extracts the parts of the
+//! output that must be equal.
 
 use crate::cases::Random;
 use std::ffi::OsStr;
@@ -27,7 +28,7 @@ pub(crate) fn rg_on(folder: &Path, arguments: &[String], files: &[&OsStr]) -> Ou
         .unwrap_or_else(|error| panic!("rg can't be run ({error}); it comes with `apt-get install ripgrep` or `cargo install ripgrep`"))
 }
 
-/// ripgrep 14 changed what whole words are, and how matches are limited.
+/// ripgrep 14 changed the meaning of whole words and of limits on matches.
 pub(crate) fn rg_major() -> u32 {
     let version = rg(Path::new("."), &["--version".into()], ".").stdout;
     let version = String::from_utf8(version).unwrap();
@@ -38,7 +39,7 @@ pub(crate) fn rg_major() -> u32 {
         .expect("the version of rg")
 }
 
-/// Takes out the times, which are never the same.
+/// Removes times, which always differ.
 pub(crate) fn without_times(output: &[u8]) -> Vec<u8> {
     let mut rest = output;
     let mut kept = Vec::new();
@@ -51,7 +52,7 @@ pub(crate) fn without_times(output: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Gives what it has in pieces of any size.
+/// Returns its bytes in pieces of any size.
 pub(crate) struct Trickle<'a>(&'a [u8], usize);
 
 impl Read for Trickle<'_> {
@@ -61,7 +62,7 @@ impl Read for Trickle<'_> {
     }
 }
 
-/// The text of a file, as its stretches have it.
+/// The text of a file, without a mark, as in its stretches.
 pub(crate) fn without_mark(path: &Path) -> Vec<u8> {
     let mut text = Vec::new();
     let mut reader = TextReader::open(path, &Arc::default()).unwrap();
@@ -100,15 +101,16 @@ pub(crate) fn ours(
     (found, out)
 }
 
-/// ripgrep's output and ours, made comparable.
+/// The output of ripgrep and ours, normalised.
 pub(crate) fn both(options: &Options, rg: Output, ours: (Found, Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
     let (mut expected, (found, mut got)) = (rg.stdout, ours);
     if options.print == Print::Json {
         if found.matched_lines == 0 {
-            // ripgrep 13 counts a file without a match as not searched; 14 doesn't.
+            // ripgrep 13 doesn't count a file without a match as searched; 14
+            // does.
             expected.clear();
         } else {
-            // The end message itself is not counted in it, but in the summary.
+            // The end message doesn't count itself, but the summary counts it.
             let total = Found {
                 bytes_printed: messages_before_end(&got),
                 ..found
@@ -117,7 +119,8 @@ pub(crate) fn both(options: &Options, rg: Output, ours: (Found, Vec<u8>)) -> (Ve
         }
         (expected, got) = (without_times(&expected), without_times(&got));
         if options.max_count.is_some() {
-            // How much ripgrep has searched when it stops is a matter of its version.
+            // How much ripgrep has searched when it stops depends on its
+            // version.
             (expected, got) = (
                 without_bytes_searched(&expected),
                 without_bytes_searched(&got),
@@ -131,7 +134,7 @@ pub(crate) fn messages_before_end(messages: &[u8]) -> u64 {
     memchr::memmem::rfind(messages, b"{\"type\":\"end\"").unwrap() as u64
 }
 
-/// Where a text is cut: its beginning, some ends of lines, its end.
+/// Where to cut a text: its beginning, some line ends, its end.
 pub(crate) fn cuts(random: &mut Random, text: &[u8]) -> Vec<usize> {
     let often = 1 + random.below(6);
     let ends = memchr::memchr_iter(b'\n', text)
@@ -144,7 +147,8 @@ pub(crate) fn cuts(random: &mut Random, text: &[u8]) -> Vec<usize> {
     cuts
 }
 
-/// Runs a case for every seed, on two threads: so many, or `TAMIS_CASES`. Each says how it failed, if it did.
+/// Runs a case for every seed, on two threads: `usual` seeds, or `TAMIS_CASES`.
+/// Failing cases return a description.
 pub(crate) fn cases(usual: u64, case: impl Fn(u64, &Path) -> Result<(), String> + Sync) {
     let number = |n: String| n.parse().expect("TAMIS_CASES is a number");
     let count: u64 = std::env::var("TAMIS_CASES").map_or(usual, number);
@@ -180,7 +184,7 @@ pub(crate) fn compare(
     ))
 }
 
-/// What was left out isn't counted as searched.
+/// Omitted lines don't count as searched.
 pub(crate) fn without_bytes_searched(output: &[u8]) -> Vec<u8> {
     let mut rest = output;
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! Keys that come, and keys that go.
+//! Adding and removing keys.
 
 use super::Engine;
 use super::watch::{Seen, Watch};
@@ -11,15 +11,16 @@ use redis::Value;
 use std::ops::Range;
 use tamis::{Hash, Kind};
 
-/// Keys that are sent together: few enough for the sockets to hold, so that
-/// the next are made while the servers are at these.
+/// Keys that are sent together: few enough for the sockets' buffers, so that
+/// the next ones are prepared while the servers work on these.
 const WINDOW: usize = 1 << 12;
-/// Keys after which it is decided anew whether to ask before adding.
+/// After this many keys, we decide anew whether to look keys up before adding
+/// them.
 const STRETCH: usize = 1 << 16;
-/// Fewer are not worth a second round trip.
+/// For fewer keys, a second round trip doesn't pay.
 const WORTH_ASKING: usize = 1 << 6;
 
-/// Keys on their way into a body, or out of it.
+/// Keys to be added to a body, or removed from it.
 struct Change<'a> {
     body: &'a Body,
     watch: Watch,
@@ -31,18 +32,18 @@ struct Change<'a> {
     changed: Changed,
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Default)]
 pub(super) struct Changed {
-    /// For each key, whether it was new, or was removed.
+    /// For each key, whether it was new or was removed.
     answers: Vec<bool>,
     pub(super) unconfirmed: Vec<usize>,
-    /// New keys whose chunk was closed: not decided here.
+    /// New keys whose chunk was closed: a later layer decides about them.
     pub(super) undecided: Vec<usize>,
-    /// Old keys that count as new: an earlier try may have added them.
+    /// Old keys reported as new because an earlier try may have added them.
     pub(super) ambiguous: u64,
     reason: Option<String>,
-    /// A chunk of the body.
+    /// A missing chunk of the body.
     missing: Option<usize>,
     seen: Seen,
 }
@@ -93,7 +94,7 @@ impl Job for Change<'_> {
 }
 
 impl Change<'_> {
-    /// Takes in the answer to a request; `None` if its chunk was not there.
+    /// Reads the answer to a request; `None` if its chunk is missing.
     fn read(
         &mut self,
         changes: &Changes,
@@ -113,8 +114,8 @@ impl Change<'_> {
             if closed && was_new && !ambiguous {
                 changed.undecided.push(key);
             } else {
-                // A try whose answer was lost may have added it: better
-                // reported twice than never.
+                // An unanswered try may have added the key: better to report it
+                // twice than never.
                 changed.answers[key] |= was_new || ambiguous;
                 changed.ambiguous += u64::from(ambiguous && !was_new);
             }
@@ -124,7 +125,7 @@ impl Change<'_> {
 }
 
 impl<L: Link> Engine<L> {
-    /// Adds keys; `new[i]` answers for `hashes[i]`.
+    /// Adds keys; `new[i]` is the answer for `hashes[i]`.
     pub(crate) async fn insert_hashes(
         &mut self,
         hashes: &[Hash],
@@ -162,9 +163,10 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Adds keys. Where most were seen before, they are asked first, which
-    /// costs the servers a third of adding them. Not if replicas must have
-    /// them: what another client has just added may be on its way there.
+    /// Adds keys. If most were seen before, looks them up first, which costs
+    /// the servers a third of adding them. Not if replicas must have the keys:
+    /// a key that another client has just added may still be on its way to the
+    /// replicas.
     async fn insert_stretch(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
         let many = hashes.len() >= WORTH_ASKING;
         let bits = matches!(self.bodies[0].cells(), Cells::Bits(_));
@@ -188,7 +190,8 @@ impl<L: Link> Engine<L> {
         self.conclude(0, changed, hashes.len()).await
     }
 
-    /// Takes back one adding of each key; `removed[i]` answers for `hashes[i]`.
+    /// Undoes one addition of each key; `removed[i]` is the answer for
+    /// `hashes[i]`.
     pub(crate) async fn remove_hashes(
         &mut self,
         hashes: &[Hash],
@@ -235,7 +238,7 @@ impl<L: Link> Engine<L> {
         changed
     }
 
-    /// Adds those of the keys that are at these places; sets `new` there.
+    /// Adds the keys at these indices; sets `new` there.
     pub(super) async fn add_some(
         &mut self,
         body: usize,
@@ -275,8 +278,8 @@ impl<L: Link> Engine<L> {
     }
 }
 
-/// The error of a part of a batch as one of the whole batch: what comes behind
-/// that part was not sent.
+/// Extends the error of a part of a batch to the whole batch: keys after that
+/// part were not sent.
 pub(super) fn unconfirmed_of_all(error: Error, start: usize, len: usize, of: usize) -> Error {
     let (keys, reason) = match error {
         Error::Unconfirmed { keys, reason, .. } => (keys, reason),

@@ -1,4 +1,4 @@
-//! Whether keys are there, and how often.
+//! Whether keys are present, and how often.
 
 use super::watch::{Seen, Watch};
 use super::{Engine, Part};
@@ -12,16 +12,16 @@ use redis::Value;
 use std::ops::Range;
 use tamis::{Hash, Kind};
 
-/// Keys that are asked together: many, so that neighbouring lines are read by
-/// one command.
+/// Keys that are looked up together: many, so that one command reads
+/// neighbouring lines.
 const WINDOW: usize = 1 << 15;
 
-/// Keys that are asked for in some bodies.
+/// A lookup of keys in some bodies.
 struct Asking<'a> {
     bodies: &'a [Body],
-    /// Which those are.
+    /// The range of these bodies.
     range: Range<usize>,
-    /// For each body, the generation of the layer that it is closed for, if it is.
+    /// For each body, the generation of its successor if it is closed.
     successors: Vec<Option<u64>>,
     watch: Watch,
     hashes: &'a [Hash],
@@ -29,14 +29,15 @@ struct Asking<'a> {
     asked: Asked,
 }
 
-/// What the bodies have of keys.
+/// The results of a lookup.
 #[derive(Default)]
 struct Asked {
-    /// For each key, the least of its cells in the body that has most.
+    /// For each key, the smallest of its cells in the body where that is
+    /// largest.
     least: Vec<u8>,
     failed: Option<Error>,
     missing: Option<Part>,
-    /// A chunk of a closed layer that is open.
+    /// An open chunk of a closed layer.
     reopened: Option<Part>,
     seen: Seen,
 }
@@ -51,8 +52,8 @@ impl Job for Asking<'_> {
             reads.add(number, &self.bodies[number], keys, self.replicated);
         }
         let mut requests = std::mem::take(&mut reads.requests);
-        // Whatever was added before we asked is in the layers that there are
-        // while we ask.
+        // The watch comes last: it then knows all layers to which keys were
+        // added before the lookup.
         requests.extend_from_slice(&self.watch.requests);
         (requests, (range, reads))
     }
@@ -93,8 +94,8 @@ impl Job for Asking<'_> {
 }
 
 impl Asking<'_> {
-    /// Takes in the answer to a request, for keys from `first` on; `None` if its
-    /// chunk was not there.
+    /// Reads the answer to a request, for keys from `first` on; `None` if its
+    /// chunk is missing.
     fn read(
         &mut self,
         reads: &Reads,
@@ -112,7 +113,7 @@ impl Asking<'_> {
         if foot == Foot::Open && self.successors[body].is_some() {
             self.asked.reopened = Some((body, chunk));
         }
-        // Whatever the hash says, a closed layer has a successor.
+        // A closed layer has a successor, whatever the hash says.
         let newest = body + 1 == self.bodies.len();
         self.asked.seen.newer_layer |= newest && matches!(foot, Foot::ClosedFor(_));
         Some(())
@@ -120,7 +121,7 @@ impl Asking<'_> {
 }
 
 impl<L: Link> Engine<L> {
-    /// Asks keys; `out[i]` answers for `hashes[i]`.
+    /// Looks up keys; `out[i]` is the answer for `hashes[i]`.
     pub(crate) async fn contains_hashes(
         &mut self,
         hashes: &[Hash],
@@ -136,23 +137,25 @@ impl<L: Link> Engine<L> {
         self.look_back().await
     }
 
-    /// Asks all bodies; sets `out[i]` if one of them has `hashes[i]`.
+    /// Looks up keys in all bodies; sets `out[i]` if one of them has
+    /// `hashes[i]`.
     pub(super) async fn ask_all(&mut self, hashes: &[Hash], out: &mut [bool]) -> Result<(), Error> {
         let mut from = 0;
         while self
             .ask_bodies(from, usize::MAX, hashes, out, false)
             .await?
         {
-            // Other clients have added layers. Those known have been asked.
+            // Other clients have added layers, so look up the keys in those,
+            // too.
             from = self.bodies.len();
             self.load_layers().await?;
         }
         Ok(())
     }
 
-    /// Asks the bodies from `from` to before `to`; sets `out[i]` if one of
-    /// them has `hashes[i]`, and replicas, too, if they must. Returns whether
-    /// there are layers that we don't know yet.
+    /// Looks up keys in the bodies `from..to`; sets `out[i]` if one of them has
+    /// `hashes[i]`, and replicas have it if they must. Returns whether there
+    /// are layers that we don't know yet.
     pub(super) async fn ask_bodies(
         &mut self,
         from: usize,
@@ -169,7 +172,7 @@ impl<L: Link> Engine<L> {
         Ok(newer)
     }
 
-    /// How often keys were added, at most.
+    /// An upper bound on how often keys were added.
     pub(crate) async fn count_hashes(
         &mut self,
         hashes: &[Hash],
@@ -185,8 +188,8 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// What some bodies have of each key, and whether there are layers that we
-    /// don't know yet.
+    /// The cells of each key in some bodies, and whether there are layers that
+    /// we don't know yet.
     async fn ask(
         &mut self,
         range: Range<usize>,

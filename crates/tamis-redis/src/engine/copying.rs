@@ -1,4 +1,4 @@
-//! Whole filters: up to Redis and down from it, united, cleared, counted.
+//! Whole filters: upload, download, union, clear and count.
 
 use super::periods::not_copied;
 use super::{CHUNK_WINDOW, Engine, cells_of, growing, random};
@@ -13,21 +13,21 @@ use std::time::{Duration, Instant};
 use tamis::internals::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape, Word};
 use tamis::{AnyFilter, KeyCount, Kind, Plan, internals::Draft};
 
-/// What is read of a large filter to estimate its rate.
+/// Bytes of a large filter that are read to estimate its rate.
 const SAMPLE: u64 = 4 << 20;
 const SAMPLE_CHUNKS: usize = 64;
-/// How long a count holds while only others add keys.
+/// How long a count is reused while only others add keys.
 const COUNT_HOLDS: Duration = Duration::from_secs(1);
-/// Clears the lines of a chunk that is whole, and leaves its foot.
+/// Clears the lines of a whole chunk, and keeps its foot.
 const CLEAR: &str = "
 if #redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 10) ~= 10 then return 0 end
 redis.call('SETRANGE', KEYS[1], 0, string.rep('\\0', ARGV[1]))
 return 1";
-/// How long a part of another filter may lie on the server to be united.
+/// How long a part of the other filter may stay on the server during a union.
 const UNITING_FOR: Duration = Duration::from_secs(600);
 
 impl<L: Link> Engine<L> {
-    /// Copies a filter to Redis, where it must not exist.
+    /// Copies a filter to Redis, where its name must be free.
     pub(crate) async fn upload<B: tamis::body::Body>(
         wire: Wire<L>,
         at: &Location,
@@ -39,8 +39,8 @@ impl<L: Link> Engine<L> {
             return Err(not_copied());
         }
         let mut this = Self::begin(wire, at, header, options).await?;
-        // Not by its header: the layers of one that was in Redis say for how many keys
-        // room was given out.
+        // Not the header's count: for a filter that was in Redis, it counts the room that was given
+        // out.
         let there = filter.estimated_keys();
         let sent = this.send_bodies(&filter.body(), there).await;
         this.finish_creation(sent).await
@@ -65,7 +65,7 @@ impl<L: Link> Engine<L> {
                 let (layer, keys) = GrowingLayer::decode(&line, &like)?;
                 let body = Body::new(Cells::Bits(layer.shape()), &self.name, generation);
                 let (words, behind) = behind.split_at(layer.shape().lines() as usize * 8);
-                // Known from now on, so that a failure takes all away.
+                // Recorded now, so that a failure deletes all parts.
                 self.bodies.push(body);
                 let last = behind.is_empty() && nth + 1 == parts.len();
                 let successor = random()?;
@@ -85,7 +85,7 @@ impl<L: Link> Engine<L> {
         self.load_layers().await
     }
 
-    /// Writes the chunks of the body that was added last.
+    /// Writes the chunks of the body added last.
     async fn send_body<W: Word>(&mut self, words: &[W], foot: Foot) -> Result<(), Error> {
         let send = |i: usize, chunk: &Chunk| {
             let range = bytes_of(i, chunk);
@@ -99,8 +99,8 @@ impl<L: Link> Engine<L> {
             .await
     }
 
-    /// Asks about all chunks of a body, some at a time; `read` returns whether a
-    /// chunk was there.
+    /// Sends a request for each chunk of a body, some at a time; `read` returns
+    /// whether the chunk exists.
     async fn on_chunks(
         &mut self,
         action: &'static str,
@@ -171,7 +171,7 @@ impl<L: Link> Engine<L> {
         reopened.map_or(Ok(()), |i| Err(self.reopened((number, i))))
     }
 
-    /// Adds all keys of a filter that is alike.
+    /// Adds all keys of a filter with the same shape and hash.
     pub(crate) async fn union_with<B: tamis::body::Body>(
         &mut self,
         other: &AnyFilter<B>,
@@ -205,7 +205,8 @@ impl<L: Link> Engine<L> {
             let unite = |(i, chunk): (usize, &Chunk)| {
                 let theirs = format!("{}:{ticket:016x}", chunk.key);
                 let range = bytes_of(i, chunk);
-                // Without a foot: if the chunk is missing, so is the foot.
+                // Without a foot, so that a missing chunk still has none after
+                // the OR.
                 let mut bytes = vec![0; chunk.len as usize];
                 copy_words(&words[range.start / 8..range.end / 8], &mut bytes);
                 let ttl = UNITING_FOR.as_millis() as u64;
@@ -223,14 +224,14 @@ impl<L: Link> Engine<L> {
                 }
             }
             if expires {
-                // The result of an OR is a new string.
+                // OR creates a new string, without an expiry.
                 self.expire_like_record(some).await?;
             }
         }
         self.note(other.keys().get(), false).await
     }
 
-    /// Whether another filter has the same geometry and hashes alike.
+    /// Whether another filter has the same shape and hash.
     fn check_like<B: tamis::body::Body>(&self, other: &AnyFilter<B>) -> Result<(), Error> {
         let unlike = |what, ours: String, theirs: String| {
             Err(Error::Filter(tamis::Error::Unlike { what, ours, theirs }))
@@ -254,7 +255,7 @@ impl<L: Link> Engine<L> {
     /// Removes all keys.
     pub(crate) async fn clear(&mut self) -> Result<(), Error> {
         self.check_memory()?;
-        // Before it is: whoever misses a key then knows why.
+        // Noted first, so that clients that miss a key know the reason.
         self.note(0, true).await?;
         self.set_counted(0).await?;
         self.load_layers().await?;
@@ -306,7 +307,7 @@ impl<L: Link> Engine<L> {
                 Cells::Counters(_) => self.sampled_keys(number).await?.0.round() as u64,
             };
         }
-        // Some keys of a growing filter are in two layers.
+        // Some keys of a growing filter are in two layers, so bits can't tell.
         if self.growth.is_some()
             && let Some(counted) = self.counted_keys().await?
         {
@@ -317,8 +318,8 @@ impl<L: Link> Engine<L> {
         Ok(count)
     }
 
-    /// The number of keys of a body by a sample of its lines, and the share of the
-    /// lines that are in it.
+    /// The number of keys of a body, from a sample of its lines, and the
+    /// sample's share of the lines.
     pub(super) async fn sampled_keys(&mut self, number: usize) -> Result<(f64, f64), Error> {
         let all = self.bodies[number].cells();
         let (sample, lines) = self.sample(number).await?;
@@ -357,8 +358,8 @@ impl<L: Link> Engine<L> {
         Ok(all)
     }
 
-    /// The expected rate now, from what the filter holds: all of it if it is
-    /// small, else a sample.
+    /// The rate to expect now, from all of a small filter or a sample of a
+    /// large one.
     pub(crate) async fn rate_now(&mut self) -> Result<f64, Error> {
         self.load_layers().await?;
         if self.window.is_some() {
@@ -371,8 +372,8 @@ impl<L: Link> Engine<L> {
         Ok(1.0 - misses)
     }
 
-    /// Some lines of a body as a filter of their own, and their number. Keys
-    /// are spread over the lines at random, so any lines will do.
+    /// Some lines of a body as a separate filter, and their number. Keys are
+    /// spread over the lines at random, so any lines will do.
     async fn sample(&mut self, number: usize) -> Result<(AnyFilter, u64), Error> {
         let body = &self.bodies[number];
         let step = body.chunks.len().div_ceil(SAMPLE_CHUNKS);

@@ -1,10 +1,10 @@
-//! How many keys were new, as the clients have counted: at least so many must be
-//! there. A part that someone restored from an older copy looks like any other, and
-//! this shows that keys are missing from it.
+//! The number of new keys that clients have counted: at least this many must be
+//! in the filter. A part that was restored from an older copy looks valid, and
+//! this count shows that keys are missing from it.
 //!
-//! The count is in the hash next to the record (`keys`). It is never too high: what
-//! may have been counted is not counted again, and what a client that ends has not
-//! counted yet is lost.
+//! The count is in the hash next to the record (`keys`). It is never too high:
+//! a count that may have arrived isn't sent again, and keys that a client
+//! hasn't counted before it ends stay uncounted.
 
 use super::Engine;
 use super::reading::number;
@@ -21,17 +21,18 @@ const UNCOUNTED: u64 = 1 << 6;
 /// … or this share of the capacity, of a filter that doesn't grow.
 const UNCOUNTED_SHARE: u64 = 256;
 
-/// Standard deviations that no estimate strays from the truth by chance.
+/// Standard deviations by which no estimate is off by chance.
 const FAR: f64 = 10.0;
 
-/// Counts new keys, unless they are from before the filter was cleared (0).
+/// Counts new keys, unless they were added before the filter was cleared (0).
 const COUNT: &str = "
 if (redis.call('HGET', KEYS[2], 'cleared') or '') ~= ARGV[2] then return 0 end
 redis.call('HINCRBY', KEYS[2], 'keys', ARGV[3])
 return 1";
 
 impl<L: Link> Engine<L> {
-    /// Takes in how many keys were new, and counts them in the hash at times.
+    /// Adds to the count of new keys, and sends it to the hash from time to
+    /// time.
     pub(super) async fn count_new(&mut self, new: u64) {
         self.memory.uncounted += new;
         let share = match self.growth {
@@ -49,7 +50,7 @@ impl<L: Link> Engine<L> {
         let (key, added) = (self.state_key(), uncounted.to_string());
         let args = [cleared.as_bytes(), added.as_bytes()];
         let request = self.if_ours_request("EVAL", COUNT, &[&key], &args);
-        // In one try: sent again, they might be counted twice.
+        // Sent only once: a retry might count the keys twice.
         let ticket = self.wire.link.send(&[&request], None).await;
         match self.wire.link.receive(ticket).await.pop() {
             Some(Ok(answer)) if answer == [Value::Int(0)] => self.forget_cleared().await,
@@ -62,15 +63,15 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Of keys that are about to be removed: they are counted no more.
+    /// Subtracts keys that are about to be removed.
     pub(super) fn uncount(&self, keys: &[Hash]) -> Request {
         let less = -i64::try_from(keys.len()).unwrap_or(i64::MAX);
         let command = command!("HINCRBY", self.state_key(), "keys", less);
         Request::new(self.home, &[command])
     }
 
-    /// How many keys were new, as clients have counted; not known of a filter
-    /// that is older than this count.
+    /// The number of new keys that clients have counted; unknown for filters
+    /// older than this count.
     pub(super) async fn counted_keys(&mut self) -> Result<Option<u64>, Error> {
         let command = command!("HMGET", self.state_key(), "made", "keys");
         let answer = self.ask_home("counting the keys", command).await?;
@@ -82,7 +83,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Sets the count, of a filter whose keys came in another way.
+    /// Sets the count after keys were added in another way.
     pub(super) async fn set_counted(&mut self, keys: u64) -> Result<(), Error> {
         let command = command!("HSET", self.state_key(), "keys", keys);
         let request = Request::new(self.home, &[command]).replicated();
@@ -90,16 +91,16 @@ impl<L: Link> Engine<L> {
         set.await.map(drop)
     }
 
-    /// Whether far fewer keys are there than were counted.
+    /// Whether the filter has far fewer keys than were counted.
     pub(super) async fn compare_counted(&mut self) -> Result<(), Error> {
-        // Of a key with several lines, more than one client may hear that it is new.
+        // A key with several lines may be new to more than one client.
         let several = |cells: Cells| cells.lines_per_key() > 1;
         if self.bodies.is_empty() || self.bodies.iter().any(|body| several(body.cells())) {
             return Ok(());
         }
         let before = self.counted_keys().await?.unwrap_or(0);
         let (there, chance) = self.estimate(before).await?;
-        // Some may have been removed meanwhile, or all.
+        // Some or all keys may have been removed meanwhile.
         let counted = before.min(self.counted_keys().await?.unwrap_or(0));
         if (counted as f64) <= there + FAR * chance {
             return Ok(());
@@ -110,8 +111,8 @@ impl<L: Link> Engine<L> {
         )))
     }
 
-    /// How many keys all bodies hold, and the standard deviation of that estimate
-    /// if they are about so many.
+    /// The number of keys in all bodies, and the standard deviation of that
+    /// estimate if there are about `keys` of them.
     pub(super) async fn estimate(&mut self, keys: u64) -> Result<(f64, f64), Error> {
         let (mut there, mut variance) = (0.0, 0.0);
         let all: u64 = self.bodies.iter().map(|body| body.cells().lines()).sum();
@@ -130,7 +131,7 @@ impl<L: Link> Engine<L> {
             let hashes = cells.hashes_per_line() as f64;
             let keys = keys as f64 * cells.lines() as f64 / all as f64;
             let odds = (keys.max(held) * hashes / size).exp_m1();
-            // What the bits say of the keys, and which keys are in the sample.
+            // The errors of estimating from bits, and of choosing a sample.
             variance += (size * odds / hashes.powi(2) + keys * (1.0 - share)) / share;
         }
         Ok((there, variance.sqrt()))

@@ -8,32 +8,32 @@ use crate::warning::Warning;
 
 /// Chunks whose bits are counted to estimate the number of keys.
 const COUNTED: usize = 4;
-/// How much of the capacity may be sent between two looks, at least.
+/// The share of the capacity that must be sent between two checks, at least.
 const SHARE: u64 = 16;
 
-/// When to look next.
+/// When to check next.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fill {
-    /// Before the mark is there, the filter can't be overfull.
+    /// The filter can't be overfull before the mark reaches this.
     look_at: u64,
 }
 
 impl Fill {
-    /// As many keys were sent as the mark says, unless others have added some
-    /// before there was a mark.
+    /// The mark counts all keys sent, unless others added some before marks
+    /// existed.
     pub(super) const fn is_known(&mut self, known: bool, capacity: u64) {
         self.look_at = if known { capacity } else { 0 };
     }
 }
 
-/// Whether so many keys, by an estimate, are more than there should be.
+/// Whether an estimated number of keys is clearly above the capacity.
 pub(super) const fn is_overfull(keys: u64, capacity: u64) -> bool {
     keys > capacity.saturating_add(capacity / 50)
 }
 
 impl<L: Link> Engine<L> {
-    /// The most keys that the filter holds if it is not overfull. A window takes
-    /// more room instead.
+    /// The most keys that the filter holds without being overfull. A window
+    /// takes more room instead.
     pub(super) fn most_keys(&self) -> u64 {
         match self.window {
             Some(_) => u64::MAX,
@@ -41,7 +41,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Warns, once, if the filter holds more than it was made for.
+    /// Warns once if the filter is overfull.
     pub(super) async fn look_at_fill(&mut self) {
         let mark = self.memory.mark;
         let known = |warning: &Warning| matches!(warning, Warning::Overfull { .. });
@@ -49,7 +49,7 @@ impl<L: Link> Engine<L> {
             return;
         }
         let capacity = self.header.capacity();
-        // If it can't be known now, then another time.
+        // If it can't be estimated now, the next check will try again.
         let Ok(keys) = self.some_keys().await else {
             return;
         };
@@ -60,7 +60,8 @@ impl<L: Link> Engine<L> {
         self.fill.look_at = mark + capacity.saturating_sub(keys).max(least);
     }
 
-    /// The number of keys by a few chunks: keys are spread over all of them.
+    /// Estimates the number of keys from a few chunks: keys are spread over all
+    /// of them.
     async fn some_keys(&mut self) -> Result<u64, Error> {
         let body = &self.bodies[0];
         Ok(match body.cells() {

@@ -1,11 +1,11 @@
-//! Filters that grow: layers of bodies, which many clients fill and add to.
+//! Growing filters: layers of bodies, shared by many clients.
 //!
 //! A hash next to the record, `{NAME}:generation`, holds for each layer its
-//! description and the generation of its chunks (`layer.i`), and for how many
-//! new keys room has been given out (`taken.i`). A client takes room before it
-//! adds keys, so that all clients together keep the promised rate. Clients also
-//! count there how many keys were new (`keys`): from the bits it can't be known,
-//! because what is added while a layer is closed is in two layers.
+//! description with the generation of its chunks (`layer.i`), and the number of
+//! new keys that room has been given out for (`taken.i`). A client takes room
+//! before it adds keys, so that all clients together keep the promised rate.
+//! Clients also count new keys there (`keys`), because the bits can't tell:
+//! keys added while a layer is being closed are in two layers.
 
 use super::adding::unconfirmed_of_all;
 use super::{Engine, create_chunks};
@@ -18,51 +18,50 @@ use redis::Value;
 use tamis::Hash;
 use tamis::internals::raw::{BlockedShape, GrowingLayer, GrowingShape, Header, Shape};
 
-/// Keys for which the older layers are asked together.
+/// Keys that are looked up together in the older layers.
 const WINDOW: usize = 1 << 13;
-/// Room is taken for this many keys at least, so that not every key costs a
-/// command …
+/// The least room to take, so that not every key costs a command …
 const LEAST_ROOM: u64 = 1 << 10;
-/// … but no more than this share of a layer, which a client that ends
-/// leaves unused.
+/// … but no more than this share of a layer, because a client that ends leaves
+/// it unused.
 const ROOM_SHARE: u64 = 256;
-/// However many keys there are, no more than this share at once: others add
-/// the same keys perhaps, and find no room while ours is not used.
+/// The largest share to take at once, however many keys there are: others may
+/// be adding the same keys, and find no room while ours is unused.
 const MOST_SHARE: u64 = 16;
 
-/// What a growing filter is made of, as far as we know.
+/// The known layers of a growing filter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Growth {
     pub(super) layers: Vec<GrowingLayer>,
-    /// Of each layer, the keys that room has been given out for.
+    /// For each layer, the number of keys that room has been given out for.
     pub(super) taken: Vec<u64>,
-    /// The newest of the layers is not announced yet. To be asked, if one likes,
-    /// but not to be added to.
+    /// The newest layer isn't announced yet. It may be queried, but not added
+    /// to.
     pub(super) pending: bool,
-    /// What clients have built in vain and not taken away: of which layer, its
-    /// lines and its generation.
+    /// Layers that clients built in vain and didn't delete: index, lines and
+    /// generation.
     pub(super) abandoned: Vec<(usize, u64, u64)>,
-    /// What is left of our room in the newest layer.
+    /// The rest of our room in the newest layer.
     room: u64,
 }
 
 impl Growth {
-    /// Leaves the room to the one this was copied from.
+    /// Leaves the room to the original that this was copied from.
     pub(super) const fn forget_room(&mut self) {
         self.room = 0;
     }
 
-    /// How many layers are announced.
+    /// The number of announced layers.
     pub(super) fn announced(&self) -> usize {
         self.layers.len() - usize::from(self.pending)
     }
 }
 
-/// What the hash of a growing filter says.
+/// The contents of a growing filter's hash.
 #[derive(Default)]
 pub(super) struct Announced {
     pub(super) layers: Vec<Layer>,
-    /// Those that are being built, or were, with their places.
+    /// Layers that are or were being built, with their indices.
     pub(super) building: Vec<(usize, Layer)>,
 }
 
@@ -92,8 +91,8 @@ impl<L: Link> Engine<L> {
         self.load_layers().await
     }
 
-    /// Announces the layers of a new filter, with their generations and the keys that
-    /// they have no room for any more, and how many keys there are at least.
+    /// Announces the layers of a new filter, with their generations,
+    /// the room already taken in each, and the least number of keys.
     pub(super) async fn announce_first(
         &mut self,
         layers: &[(GrowingLayer, u64, u64)],
@@ -112,7 +111,7 @@ impl<L: Link> Engine<L> {
         announced.await.map(drop)
     }
 
-    /// What the hash says.
+    /// Reads the hash.
     pub(super) async fn announced(&mut self) -> Result<Announced, Error> {
         let Shape::Growing(shape) = self.record.header.shape() else {
             return Ok(Announced::default());
@@ -153,7 +152,7 @@ impl<L: Link> Engine<L> {
         Ok(announced)
     }
 
-    /// Learns of all layers.
+    /// Reads the list of layers.
     pub(super) async fn load_layers(&mut self) -> Result<(), Error> {
         if self.record.header.shape().kind() != tamis::Kind::Growing {
             return self.load_window().await.map(drop);
@@ -187,8 +186,8 @@ impl<L: Link> Engine<L> {
             match (successor, built) {
                 (None, _) => {}
                 (Some(_), Some((_, layer))) => layers.push(layer.clone()),
-                // It was announced since we read the hash, or before: then the
-                // hash is not what it was.
+                // The layer has been announced, so the hash has changed since
+                // we read it.
                 (Some(_), None) if looked_at < announced => {
                     looked_at = announced;
                     continue;
@@ -220,11 +219,11 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Finds the body of layer `place`, unless we have it.
+    /// Finds the body of layer `place`, unless it is known.
     async fn find_layer(&mut self, place: usize, layer: &Layer) -> Result<(), Error> {
         match self.bodies.get(place) {
             Some(body) if body.generation == layer.generation => {}
-            // The server has forgotten the one that we know.
+            // The server has lost the layer that we know.
             Some(_) => {
                 let part = format!("{} layer.{place}", self.state_key());
                 return Err(self.why_missing(part).await);
@@ -254,10 +253,10 @@ impl<L: Link> Engine<L> {
     }
 
     async fn insert_window(&mut self, hashes: &[Hash], new: &mut [bool]) -> Result<(), Error> {
-        // The keys that are not known to be in, by their places, and the layer
-        // from which on each is to be looked for: of one that we were the first
-        // to bring to a layer which was closed, the layers behind that decide
-        // whether it is new, and asking it would find what we have left there.
+        // `pending` holds the indices of keys not known to be present; `from`
+        // holds for each the layer where its lookup starts. If we were the
+        // first to add a key to a closed layer, later layers decide whether it
+        // is new, because a lookup in the closed layer would find our own bits.
         let replicated = self.wire.wait.is_some();
         let mut pending: Vec<usize> = (0..hashes.len()).collect();
         let mut from = vec![0; hashes.len()];
@@ -318,7 +317,8 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Takes room for `keys` keys in the newest layer; how much there is.
+    /// Takes room for `keys` keys in the newest layer; returns how much there
+    /// is.
     async fn take_room(&mut self, keys: u64) -> Result<u64, Error> {
         let Some(growth) = &self.growth else {
             return Ok(0);
@@ -353,21 +353,21 @@ impl<L: Link> Engine<L> {
     }
 }
 
-/// The description of a layer, and the generation of its chunks.
+/// Encodes the description of a layer and the generation of its chunks.
 pub(super) fn encode(layer: &GrowingLayer, generation: u64) -> Vec<u8> {
     let mut value = layer.encode(0).to_vec();
     value.extend_from_slice(&generation.to_le_bytes());
     value
 }
 
-/// A shape that all layers of a filter are like.
+/// The shape that all layers of a filter share, apart from their size.
 pub(super) fn like(shape: &GrowingShape) -> Result<BlockedShape, Error> {
-    // A line in each bank.
+    // One line in each bank.
     let (hashes, per_key) = (shape.hashes_per_line(), shape.lines_per_key());
     Ok(BlockedShape::new(per_key.into(), hashes, per_key)?)
 }
 
-/// Reads the description of a layer; never panics, whatever the bytes.
+/// Decodes the description of a layer; never panics, whatever the bytes.
 pub(super) fn decode(
     key: &str,
     value: &[u8],

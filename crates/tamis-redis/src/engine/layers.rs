@@ -1,21 +1,21 @@
-//! The next layer of a growing filter.
+//! Adding a layer to a growing filter.
 //!
-//! Whoever finds no room builds the next layer, in steps that anyone can go on
-//! with wherever a client died or an answer was lost:
+//! A client that finds no room builds the next layer. If it dies or an answer
+//! is lost, any other client can continue from any step:
 //!
-//! 1. It says so in the hash (`building.i.generation`), so that the chunks are
-//!    never lost out of sight, and creates them, under a generation of their
-//!    own. Others wait while they hear of it.
-//! 2. It closes the newest layer, chunk by chunk: their feet name the
-//!    successor. Which that is the first chunk decides, and nobody else can any
-//!    more. From then on, what is added to a closed chunk is new to nobody but
-//!    its client, which sees the mark and has the next layer decide: so of many
-//!    workers exactly one gets "new" even while the filter grows.
-//! 3. It announces the layer (`layer.i`), and keys go there.
+//! 1. Note the layer in the hash (`building.i.generation`), so that its chunks
+//!    are never lost track of, and create the chunks under a new generation.
+//!    Other clients wait as long as the builder shows that it is alive.
+//! 2. Close the newest layer, chunk by chunk: their feet name the successor.
+//!    The first chunk decides which successor it is. From then on, a key added
+//!    to a closed chunk is new only to its own client, which sees the mark and
+//!    lets the next layer decide. So of many workers exactly one gets "new"
+//!    even while the filter grows.
+//! 3. Announce the layer (`layer.i`); keys now go there.
 //!
-//! So a layer that is closed has a successor in the hash, as a layer or as one
-//! that is being built. If it is in neither, the server has lost it: that is an
-//! error, and never "there is no newer layer".
+//! So a closed layer has a successor in the hash, either announced or being
+//! built. If the hash has neither, the server has lost it: that is an error,
+//! and never "there is no newer layer".
 
 use super::growing::{Growth, encode};
 use super::{CHUNK_WINDOW, Engine, LOOK_AGAIN, Part, create_chunks, random, unlink_chunks};
@@ -28,14 +28,14 @@ use redis::Value;
 use std::time::{Duration, Instant};
 use tamis::internals::raw::GrowingLayer;
 
-/// How many times as large as all before it a layer is, by far.
+/// A layer larger than this many times all before it is an error.
 const MOST_GROWTH: u64 = 1 << 10;
-/// A client that builds a layer and is not heard of for so long may be dead:
-/// another begins. If it lives, one of the two has worked in vain.
+/// A builder that hasn't been heard of for this long may be dead, so another
+/// client begins. If it is alive, one of the two has worked in vain.
 const BUILDING_FOR: Duration = Duration::from_secs(2);
 
-/// Whose turn it is to build layer `ARGV[2]`: nobody's any more (0), ours (1)
-/// or another's (2). If ours, what we build is in the hash.
+/// Whose turn it is to build layer `ARGV[2]`: 0, already built; 1, ours, and
+/// our layer is now noted in the hash; 2, another client's.
 const BEGIN: &str = "
 if redis.call('HEXISTS', KEYS[2], ARGV[2]) == 1 then return 0 end
 local builder = redis.call('GET', KEYS[3])
@@ -44,12 +44,12 @@ redis.call('SET', KEYS[3], ARGV[5], 'PX', ARGV[6])
 redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])
 return 1";
 
-/// We give up building.
+/// Gives up building.
 const ABANDON: &str = "
 if redis.call('GET', KEYS[3]) == ARGV[3] then redis.call('DEL', KEYS[3]) end
 return redis.call('HDEL', KEYS[2], ARGV[2])";
 
-/// What was being built is a layer: as often as anyone likes.
+/// Announces a layer that was being built. Idempotent.
 const ANNOUNCE: &str = "
 local there = redis.call('HGET', KEYS[2], ARGV[2])
 if there and there ~= ARGV[3] then return 0 end
@@ -58,7 +58,7 @@ redis.call('HDEL', KEYS[2], ARGV[4])
 redis.call('DEL', KEYS[3])
 return 1";
 
-/// Closes a chunk, if it is whole, and returns the layer that it is closed for.
+/// Closes a chunk, if it is whole, and returns the generation of its successor.
 const CLOSE: &str = "
 local foot = redis.call('GETRANGE', KEYS[1], ARGV[1], ARGV[1] + 10)
 if #foot ~= 10 then return '' end
@@ -95,8 +95,8 @@ impl<L: Link> Engine<L> {
                 });
             }
             let next = GrowingLayer::next(&growth.layers, self.header.rate())?;
-            // A layer is a few times as large as those before it, unless
-            // someone has written into the hash how many keys they are for.
+            // A layer is at most a few times as large as those before it,
+            // unless the number of keys in the hash was tampered with.
             let there: u64 = self.bodies.iter().map(|body| body.cells().lines()).sum();
             if next.shape().lines() / MOST_GROWTH > there {
                 return Err(Error::Corrupt {
@@ -132,8 +132,8 @@ impl<L: Link> Engine<L> {
             .await
     }
 
-    /// Creates the chunks of a layer and closes the newest one for it, or finds
-    /// that it is closed for another.
+    /// Creates the chunks of a layer and closes the newest layer for it, or
+    /// finds that it is closed for another.
     async fn build(
         &mut self,
         place: usize,
@@ -147,15 +147,16 @@ impl<L: Link> Engine<L> {
             full => full,
         };
         if created.is_ok() {
-            // From here on anyone may bring it to its end, and whatever the
-            // outcome, nothing is taken back.
+            // From here on, any client may finish the layer, so its chunks are
+            // kept whatever the outcome.
             let decides = self.bodies[place - 1].chunks[..1].to_vec();
             if self.close(&decides, place - 1, generation).await?[0] == generation {
                 return Ok(());
             }
         }
-        // Nobody will ever know of them. If this fails they are still in the
-        // hash, and go with the filter or when it grows again.
+        // No client will use these chunks. If deleting them fails, they are
+        // still in the hash, and are deleted with the filter or when it grows
+        // again.
         if unlink_chunks(&mut self.wire, &body.chunks).await.is_ok() {
             let _ = self.abandon(place, generation).await;
         }
@@ -165,7 +166,7 @@ impl<L: Link> Engine<L> {
     async fn create_layer(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
         for some in chunks.chunks(CHUNK_WINDOW) {
             create_chunks(&mut self.wire, some).await?;
-            // We are alive.
+            // Shows that we are alive.
             let time = BUILDING_FOR.as_millis() as u64;
             let command = command!("PEXPIRE", self.builder_key(), time);
             self.ask_home("growing", command).await?;
@@ -182,7 +183,8 @@ impl<L: Link> Engine<L> {
             .map(drop)
     }
 
-    /// Closes chunks of a layer, and returns for which successor each is closed.
+    /// Closes chunks of a layer, and returns the successor that each is closed
+    /// for.
     async fn close(
         &mut self,
         chunks: &[Chunk],
@@ -210,16 +212,16 @@ impl<L: Link> Engine<L> {
         Ok(successors)
     }
 
-    /// The layer that a layer is closed for, if it is closed: its successor was
-    /// announced after that.
+    /// The successor of a closed layer; `None` if the layer is open. A
+    /// successor is announced after the layer is closed.
     pub(super) fn successor(&self, layer: usize) -> Option<u64> {
         let announced = self.growth.as_ref().map_or(0, Growth::announced);
         let next = self.bodies.get(layer + 1)?;
         (layer + 1 < announced).then_some(next.generation)
     }
 
-    /// A chunk of a closed layer is open: keys that were added before the layer was
-    /// closed may be missing from it.
+    /// The error for an open chunk in a closed layer: keys that were added
+    /// before it was closed may be missing from it.
     pub(super) fn reopened(&mut self, (layer, chunk): Part) -> Error {
         let key = &self.bodies[layer].chunks[chunk].key;
         let reason = format!(
@@ -229,7 +231,7 @@ impl<L: Link> Engine<L> {
         self.lost(reason)
     }
 
-    /// Closes what was open before.
+    /// Closes all layers that have a successor.
     pub(super) async fn close_layers(&mut self) -> Result<(), Error> {
         for layer in 0..self.bodies.len() {
             if let Some(successor) = self.successor(layer) {
@@ -240,7 +242,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Brings the layer that was built last to its end, whoever built it.
+    /// Finishes the layer that was built last, whoever built it.
     async fn announce_pending(&mut self) -> Result<(), Error> {
         let place = self.bodies.len() - 1;
         let Body {
@@ -267,12 +269,12 @@ impl<L: Link> Engine<L> {
         if announced != Value::Int(1) {
             return Err(self.why_missing(format!("{state} {field}")).await);
         }
-        // The filter's time to live may have changed in between.
+        // The filter's time to live may have changed meanwhile.
         self.expire_like_record(&chunks).await
     }
 
-    /// Takes away what others have built in vain: layers that were announced
-    /// are not built again.
+    /// Deletes layers that others built in vain; announced layers aren't built
+    /// again.
     async fn sweep(&mut self) {
         let abandoned = match &mut self.growth {
             Some(growth) => std::mem::take(&mut growth.abandoned),

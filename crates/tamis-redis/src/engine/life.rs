@@ -1,4 +1,4 @@
-//! How long a filter lives, and whether all of it does.
+//! The time to live of a filter, its deletion, and whether it is complete.
 
 use super::growing::Announced;
 use super::parts::TOGETHER;
@@ -18,12 +18,12 @@ use std::time::Duration;
 use tamis::Kind;
 use tamis::internals::raw::Header;
 
-/// All else outlives the record by so much: the clocks of nodes differ, and
-/// the filter must end as a whole, not part by part.
+/// All other parts outlive the record by this much. Clocks of nodes differ, and
+/// the filter must expire as a whole.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 
-/// From now on the filter is nobody's, if it is ours (1) and not another (0);
-/// its record may be gone already.
+/// Starts the deletion. 1: the filter was ours and is now unclaimed; 0: it is
+/// another filter. The record may be gone already.
 const BEGIN_DELETION: &str = r"#!lua flags=allow-oom
 local record = redis.call('EXISTS', KEYS[1]) == 1 and KEYS[1] or KEYS[2]
 if redis.call('TYPE', record).ok ~= 'string' then return 0 end
@@ -31,14 +31,14 @@ if redis.call('GETRANGE', record, 0, 23) ~= ARGV[1] then return 0 end
 redis.call('SETRANGE', record, 24, '\2')
 return 1";
 
-/// Takes away a record that begins with these bytes.
+/// Deletes a record that begins with these bytes.
 const DROP_DAMAGED: &str = "#!lua flags=allow-oom
 if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) == ARGV[1] then
   return redis.call('UNLINK', KEYS[1])
 end
 return 0";
 
-/// The rest of it, if nobody has taken the name meanwhile.
+/// Deletes the record and its twin, unless the name has been claimed meanwhile.
 const END_DELETION: &str = "#!lua flags=allow-oom
 for _, record in ipairs(KEYS) do
   if redis.call('GETRANGE', record, 0, 23) == ARGV[1] then redis.call('DEL', record) end
@@ -49,15 +49,15 @@ impl<L: Link> Engine<L> {
     /// Lets the whole filter expire after `time`.
     pub(crate) async fn expire_in(&mut self, time: Duration) -> Result<(), Error> {
         self.load_layers().await?;
-        // By the server's clock, not by ours. The record first: without it the
-        // rest is nobody's.
+        // By the server's clock, not ours. The record goes first, because it
+        // identifies the other parts.
         let expire = "redis.call('PEXPIRE', KEYS[1], ARGV[2]) return redis.call('PTTL', KEYS[1])";
         let most = i64::MAX as u128 / 4;
         let time = time.as_millis().min(most).to_string();
         let left = self
             .if_ours("expiring the filter", expire, &[], &[time.as_bytes()])
             .await?;
-        // Less than nothing: it has ended.
+        // Negative: it has expired.
         let left = match left {
             Value::Int(left @ 0..) => Duration::from_millis(left as u64),
             _ => Duration::ZERO,
@@ -67,7 +67,7 @@ impl<L: Link> Engine<L> {
         self.look_for_dangers().await
     }
 
-    /// Looks for servers that may throw parts of the filter away.
+    /// Looks for servers that may evict parts of the filter.
     pub(super) async fn look_for_dangers(&mut self) -> Result<(), Error> {
         let expires = self.expires().await?;
         self.warnings = dangers(&mut self.wire, expires).await;
@@ -76,16 +76,16 @@ impl<L: Link> Engine<L> {
 
     async fn expires(&mut self) -> Result<bool, Error> {
         match self.time_to_live().await {
-            // Just now.
+            // It has just expired or been deleted.
             Err(Error::Gone { .. }) => Ok(true),
             left => Ok(left?.is_some()),
         }
     }
 
-    /// Lets the filter live forever.
+    /// Removes the expiry.
     pub(crate) async fn persist(&mut self) -> Result<(), Error> {
         self.load_layers().await?;
-        // The record last: until then the filter ends as a whole.
+        // The record last: until then, the filter expires as a whole.
         self.on_all_parts("persisting the filter", |key| command!("PERSIST", key))
             .await?;
         let persist = "redis.call('PERSIST', KEYS[1]) return 1";
@@ -110,7 +110,7 @@ impl<L: Link> Engine<L> {
         self.wire.ask(action, requests).await.map(drop)
     }
 
-    /// Gives chunks the time to live that the record has.
+    /// Sets the time to live of chunks to that of the record.
     pub(super) async fn expire_like_record(&mut self, chunks: &[Chunk]) -> Result<(), Error> {
         let left = self.time_to_live().await?;
         let expire = |chunk: &Chunk| Request::new(chunk.slot, &[live_for(&chunk.key, left)]);
@@ -121,7 +121,7 @@ impl<L: Link> Engine<L> {
             .map(drop)
     }
 
-    /// Gives the witness the time to live that the record has.
+    /// Sets the time to live of the witness to that of the record.
     pub(super) async fn expire_witness(&mut self) -> Result<(), Error> {
         let left = self.time_to_live().await?;
         let key = witness(&self.name);
@@ -132,7 +132,7 @@ impl<L: Link> Engine<L> {
             .map(drop)
     }
 
-    /// How long the filter lives, if not forever.
+    /// The remaining time to live; `None` if the filter doesn't expire.
     pub(crate) async fn time_to_live(&mut self) -> Result<Option<Duration>, Error> {
         let ask = "return redis.call('PTTL', KEYS[1])";
         match self
@@ -145,8 +145,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Checks the record and its twin, and that every part is there, of the
-    /// right length and marked, and every layer closed for the next.
+    /// Checks the record and its twin, that every part exists with the right
+    /// length and mark, and that every layer but the newest is closed.
     pub(crate) async fn verify(&mut self) -> Result<(), Error> {
         let same = "return redis.call('GETRANGE', KEYS[2], 0, 23) == ARGV[1] and 1 or 0";
         let twin = twin(&self.name);
@@ -162,7 +162,7 @@ impl<L: Link> Engine<L> {
                 None => Foot::Open,
                 Some(successor) => Foot::ClosedFor(successor.generation),
             };
-            // A layer that is about to have a successor is closed in part.
+            // A layer whose successor is being built is partly closed.
             let pending = self.growth.as_ref().is_some_and(|growth| growth.pending);
             let in_part = pending && number + 2 == self.bodies.len();
             let feet = self.feet(&body.chunks).await?;
@@ -182,8 +182,8 @@ impl<L: Link> Engine<L> {
         self.recall().await
     }
 
-    /// The filter of this name, whose secret we may not have: not to be asked
-    /// or added to.
+    /// Opens the filter with this name for management only, so its secret may
+    /// be missing.
     pub(crate) async fn at_hand(
         wire: Wire<L>,
         at: &Location,
@@ -207,8 +207,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Deletes the filter of this name, if there is one, for another; how long
-    /// it would have lived, if not forever.
+    /// Deletes the filter with this name, if any, to make room for another.
+    /// Returns its remaining time to live.
     pub(crate) async fn make_way(
         wire: Wire<L>,
         at: &Location,
@@ -231,7 +231,8 @@ impl<L: Link> Engine<L> {
         Ok((this.delete().await?, left))
     }
 
-    /// Errors if there is no room for a filter in place of the one of this name.
+    /// An error if the servers lack the memory to replace the filter with this
+    /// name.
     pub(crate) async fn room_instead(
         wire: Wire<L>,
         at: &Location,
@@ -259,7 +260,7 @@ impl<L: Link> Engine<L> {
         Ok(this.wire)
     }
 
-    /// Deletes the filter of this name, or what is left of it.
+    /// Deletes the filter with this name, or its remains.
     pub(crate) async fn delete_at(
         wire: Wire<L>,
         at: &Location,
@@ -273,8 +274,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Takes away a record and a twin that were cut or changed: what is left of the
-    /// filter is then found as if they had gone.
+    /// Deletes a damaged record and twin, so that the rest of the filter is
+    /// found as if they had disappeared.
     async fn drop_damaged(mut wire: Wire<L>, name: &str) -> Result<Wire<L>, Error> {
         for key in [name.to_owned(), twin(name)] {
             let bytes = read_start(&mut wire, &key, LEN + 1).await?;
@@ -287,8 +288,8 @@ impl<L: Link> Engine<L> {
         Ok(wire)
     }
 
-    /// The filter of this name, or what is left of it, without its bodies; an
-    /// error with the wire if neither record nor twin is left.
+    /// The filter with this name or its remains, without bodies; an error with
+    /// the wire if neither record nor twin is left.
     async fn left_at(
         mut wire: Wire<L>,
         at: &Location,
@@ -307,7 +308,7 @@ impl<L: Link> Engine<L> {
             };
         }
         if let Err(Error::Remains { .. }) = found {
-            // Its record has gone. Its twin?
+            // The record is gone; the twin may not be.
             found = match read_start(&mut wire, &twin(name), LEN + 1).await {
                 Ok(bytes) if bytes.is_empty() || Record::is_damaged(&bytes) => found,
                 Ok(bytes) => decode(&twin(name), &bytes),
@@ -326,8 +327,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Deletes the filter. The record goes last: while it is there, what was
-    /// interrupted can be repeated.
+    /// Deletes the filter. The record goes last: as long as it exists, an
+    /// interrupted deletion can be repeated.
     pub(crate) async fn delete(mut self) -> Result<Wire<L>, Error> {
         const ACTION: &str = "deleting the filter";
         if self.run_on_records(ACTION, BEGIN_DELETION).await? != Value::Int(1) {
@@ -338,7 +339,8 @@ impl<L: Link> Engine<L> {
             for last in chunks.rchunks(TOGETHER) {
                 if self.kind() == Kind::Window {
                     match self.drop_strings(ACTION, last, false).await {
-                        // Something of another type; its strings end by themselves.
+                        // The hash has another type; the strings expire by
+                        // themselves.
                         Err(error) if is_wrong_type(&error) => {}
                         dropped => {
                             dropped?;
@@ -349,7 +351,8 @@ impl<L: Link> Engine<L> {
                 unlink_chunks(&mut self.wire, last).await?;
             }
         }
-        // One by one: while a slot moves, its keys are not all at one node.
+        // One request each: while a slot moves, its keys are split between two
+        // nodes.
         for key in [self.state_key(), self.builder_key(), witness(&self.name)] {
             let command = command!("UNLINK", &key);
             self.wire.ask_one(ACTION, slot(&key), command).await?;
@@ -365,13 +368,13 @@ impl<L: Link> Engine<L> {
         self.ask_home(action, command).await
     }
 
-    /// The lines and generations of all bodies, also of layers that are being
+    /// The lines and generations of all bodies, including layers that are being
     /// built.
     pub(super) async fn all_generations(&mut self) -> Result<Vec<(u64, u64)>, Error> {
         let first = lines_of(&self.record.header)?;
         let mut all = vec![(first, self.record.generation)];
         if self.record.header.shape().kind() == Kind::Growing {
-            // What is not what we wrote leads nowhere.
+            // Ignore contents that we didn't write.
             let announced = match self.announced().await {
                 Err(Error::Corrupt { .. } | Error::Filter(_)) => Announced::default(),
                 Err(error) if is_wrong_type(&error) => Announced::default(),
@@ -385,8 +388,8 @@ impl<L: Link> Engine<L> {
     }
 }
 
-/// Servers that may throw away what a filter has, which expires or not. Those
-/// that don't answer are not suspected.
+/// Servers that may evict parts of a filter. `expires`: whether it has an
+/// expiry. Servers that don't answer aren't suspected.
 pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<Warning> {
     let nodes = wire.link.masters();
     let info = |(_, slot): &(_, u16)| Request::new(*slot, &[command!("INFO", "memory")]);
@@ -402,7 +405,7 @@ pub(crate) async fn dangers<L: Link>(wire: &mut Wire<L>, expires: bool) -> Vec<W
         .collect()
 }
 
-/// Lets a part live as long as the record, and a bit longer.
+/// Lets a part live slightly longer than the record.
 fn live_for(key: &str, left: Option<Duration>) -> Cmd {
     match left {
         None => command!("PERSIST", key),

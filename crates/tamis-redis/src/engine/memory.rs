@@ -1,14 +1,16 @@
-//! What a client remembers of a filter, so that it notices a server that came
-//! back with older data.
+//! What a client remembers of a filter, to notice a server that came back with
+//! older data.
 //!
-//! The hash next to the record, `{NAME}:generation`, has the filter's mark: how
-//! many keys were ever sent to be added. Every batch reads it, and those that add
-//! count it up, in the pipeline of the batch. A mark lower than one that was seen
-//! before is older data. The witness, on another node, gets the mark from time to
-//! time, so that opening the filter shows an older record, too.
+//! The hash next to the record, `{NAME}:generation`, contains the filter's
+//! mark: the number of keys ever sent to be added. Every batch reads it, and
+//! those that add keys increment it, in the same pipeline. A mark lower than
+//! one seen before means older data. The witness, on another node, gets the
+//! mark from time to time, so that opening the filter shows an older record,
+//! too.
 //!
-//! Others may have counted the mark up again before we look. So a client also
-//! remembers its last keys, and asks for them whenever it had to connect anew.
+//! Other clients may have incremented an older mark again before we read it. So
+//! a client also remembers its last keys, and looks them up whenever it had to
+//! reconnect.
 
 use super::Engine;
 use super::reading::{number, read_testimony};
@@ -25,20 +27,20 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tamis::{Hash, Kind};
 
-/// Keys that are remembered: enough for some of each node's to be among them.
+/// Keys to remember: enough to include some of each node's.
 const RECENT: usize = 1 << 10;
-/// How often a client writes down when the filter was last written.
+/// How often a client records the time of its last write.
 const STAMP_EVERY: Duration = Duration::from_secs(1);
-/// The witness gets the mark after so many keys at least …
+/// The witness gets the mark after at least this many keys …
 const LEAST_TOLD: u64 = 1 << 10;
 /// … and after this share of the filter's capacity.
 const TOLD_SHARE: u64 = 256;
 
-/// Standard deviations that no part strays from the others by chance.
+/// Standard deviations by which no part differs from the others by chance.
 const FAR: f64 = 10.0;
 
-/// Gives a witness the mark; makes it anew if it is gone (2), and leaves
-/// another filter's alone (0).
+/// Updates a witness's mark. Creates the witness if it is missing (2), and
+/// leaves another filter's alone (0).
 const TELL: &str = "
 local known = redis.call('GETRANGE', KEYS[1], 0, 23)
 if known == '' then
@@ -55,24 +57,24 @@ return 1";
 pub(super) struct Memory {
     /// The highest mark that we have seen.
     pub(super) mark: u64,
-    /// The mark that the witness has, or was sent.
+    /// The mark that was last sent to the witness.
     told: u64,
-    /// The last keys that were new and confirmed, with their periods in a window.
+    /// The last new and confirmed keys; in a window, with their periods.
     recent: VecDeque<(Hash, i64)>,
-    /// The connections there were when the recent keys were last found.
+    /// The number of connections when the recent keys were last checked.
     connections: u64,
-    /// How often the filter had been cleared then.
+    /// The filter's count of clearings when the recent keys were last checked.
     pub(super) cleared: Option<u64>,
-    /// New keys that we have added and not counted in the hash yet.
+    /// New keys that aren't counted in the hash yet.
     pub(super) uncounted: u64,
-    /// What showed that keys are gone.
+    /// The evidence that keys are lost.
     lost: Option<String>,
-    /// When we last wrote down the time.
+    /// When we last recorded the time.
     stamped: Option<Instant>,
 }
 
 impl Memory {
-    /// The last of some keys: no more are kept.
+    /// Remembers the last of these keys.
     fn keep_in_mind(&mut self, added: impl DoubleEndedIterator<Item = (Hash, i64)>) {
         let mut last: Vec<_> = added.rev().take(RECENT).collect();
         last.reverse();
@@ -81,7 +83,7 @@ impl Memory {
         self.recent.drain(..many);
     }
 
-    /// Whether the time of the last write is to be written down.
+    /// Whether to record the time of the last write.
     pub(super) fn stamp_is_due(&self) -> bool {
         self.stamped
             .is_none_or(|stamped| stamped.elapsed() >= STAMP_EVERY)
@@ -89,12 +91,11 @@ impl Memory {
 }
 
 impl<L: Link> Engine<L> {
-    /// Compares the mark and what the witness knows of it: of a filter that is
-    /// being opened.
+    /// Compares the mark with the witness's when a filter is opened.
     pub(super) async fn recall(&mut self) -> Result<(), Error> {
         let key = witness(&self.name);
         let testimony = read_testimony(&mut self.wire, &key).await?;
-        // Behind the witness, which must not have heard more than there is.
+        // Read after the witness, whose mark must not be higher.
         let command = command!("HGET", self.state_key(), "mark");
         let answer = self.ask_home("opening the filter", command).await?;
         let mark = number(&answer);
@@ -124,8 +125,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// An error once keys were seen to be gone. Only a client that opens the
-    /// filter anew may go on with the rest.
+    /// An error once lost keys were noticed. Only a client that opens the
+    /// filter anew may use the rest.
     pub(super) fn check_memory(&self) -> Result<(), Error> {
         match &self.memory.lost {
             None => Ok(()),
@@ -136,9 +137,9 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Compares marks that were seen with what we remember. If replicas are
-    /// waited for, only what they have counts: another may take over that
-    /// doesn't have the rest, which was not confirmed to its senders.
+    /// Compares marks that a batch has read with the one we remember. If we
+    /// wait for replicas, only replicated marks count: a replica that takes
+    /// over lacks the rest, but the rest was never confirmed.
     pub(super) fn compare_marks(&mut self, seen: Seen) -> Result<(), Error> {
         let Some((lowest, highest)) = seen.marks else {
             return Ok(());
@@ -179,13 +180,14 @@ impl<L: Link> Engine<L> {
         self.memory.keep_in_mind(added);
     }
 
-    /// Gives the witness the mark, in one try: without it, nothing is lost.
+    /// Sends the mark to the witness, without retries: a missed update loses
+    /// nothing.
     async fn tell_witness(&mut self, mark: u64) {
         let request = self.testify(mark, "");
         let ticket = self.wire.link.send(&[&request], None).await;
         match self.wire.link.receive(ticket).await.pop() {
             Some(Err(Failure::Moved(node))) => self.wire.link.moved(request.slot, node),
-            // It is new, and must end with the rest.
+            // It is new, and must expire with the other parts.
             Some(Ok(answer)) if answer == [Value::Int(2)] => {
                 let _ = self.expire_witness().await;
             }
@@ -202,7 +204,7 @@ impl<L: Link> Engine<L> {
         Request::new(slot(&key), &[command])
     }
 
-    /// Makes the witness of a new filter.
+    /// Creates the witness of a new filter.
     pub(super) async fn call_witness(&mut self) -> Result<(), Error> {
         let key = witness(&self.name);
         let command = command!("SET", &key, Testimony::encode(&self.record, 0));
@@ -211,7 +213,7 @@ impl<L: Link> Engine<L> {
         made.await.map(drop)
     }
 
-    /// Takes what is there for all there is: lost keys stay lost.
+    /// Accepts the filter as it is: lost keys stay lost.
     pub(crate) async fn accept_loss(&mut self) -> Result<(), Error> {
         let command = command!("HGET", self.state_key(), "mark");
         let answer = self.ask_home("accepting the loss", command).await?;
@@ -227,8 +229,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// If we had to connect anew, whether the keys are still there that we have
-    /// added last.
+    /// After a reconnect, checks whether our last keys are still there.
     pub(super) async fn look_back(&mut self) -> Result<(), Error> {
         let connections = self.stats().connections;
         if connections == self.memory.connections {
@@ -257,14 +258,15 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Someone has cleared the filter: what we remember is from before that.
+    /// After someone has cleared the filter, drops what we remember from
+    /// before.
     pub(super) async fn forget_cleared(&mut self) {
         self.memory.recent.clear();
-        // If it can't be known now, then another time.
+        // If it can't be read now, the next check will try again.
         let _ = self.is_cleared().await;
     }
 
-    /// Leaves what is ours alone to the one that this was copied from.
+    /// Leaves our counts and room to the original that this was copied from.
     pub(super) const fn forget_room(&mut self) {
         self.memory.uncounted = 0;
         if let Some(growth) = &mut self.growth {
@@ -280,8 +282,8 @@ impl<L: Link> Engine<L> {
         Ok(before != self.memory.cleared)
     }
 
-    /// Counts keys that were sent in another way than by adding them. `cleared`
-    /// makes known to other clients that all keys before are gone.
+    /// Counts keys that were sent in another way than by adding them. With
+    /// `cleared`, lets other clients know that all earlier keys are gone.
     pub(super) async fn note(&mut self, sent: u64, cleared: bool) -> Result<(), Error> {
         let key = self.state_key();
         let count = "redis.call('HINCRBY', KEYS[2], 'cleared', ARGV[3]) \
@@ -304,8 +306,8 @@ impl<L: Link> Engine<L> {
 }
 
 impl<L: Link> Engine<L> {
-    /// Whether a part of a body has far fewer bits than the others: keys are
-    /// spread evenly, so its server has older data than theirs.
+    /// Whether a part of a body has far fewer bits than the others. Keys are
+    /// spread evenly, so its server then has older data than the others.
     pub(super) async fn compare_parts(&mut self, number: usize) -> Result<(), Error> {
         let Cells::Bits(shape) = self.bodies[number].cells() else {
             return Ok(());
@@ -323,7 +325,8 @@ impl<L: Link> Engine<L> {
             let fill = ones as f64 / bits as f64;
             let expected = (all_ones - ones) as f64 / (all_bits - bits) as f64;
             let keys = |fill: f64| -(-fill).ln_1p() * bits as f64 / hashes;
-            // How far chance takes the number of keys, and what the bits say of it.
+            // The variance of the number of keys, and of the estimate from the
+            // bits.
             let chance =
                 keys(expected) + bits as f64 * expected / (1.0 - expected) / hashes.powi(2);
             if expected < 1.0 && keys(fill) < keys(expected) - FAR * chance.sqrt() {

@@ -1,5 +1,5 @@
-//! Which parts of a filter are there: nothing is made of the numbers in a
-//! record before they were compared with what lies on the servers.
+//! Which parts of a filter exist. The numbers in a record aren't trusted before
+//! they were compared with the parts on the servers.
 
 use super::reading::is_wrong_type;
 use super::{Engine, cells_of};
@@ -11,12 +11,12 @@ use crate::request::Request;
 use redis::Value;
 use tamis::internals::raw::Shape;
 
-/// Chunks that are looked for together.
+/// Chunks that are looked up together.
 pub(super) const TOGETHER: usize = 1 << 8;
 const WINDOW: u64 = TOGETHER as u64;
 
 impl<L: Link> Engine<L> {
-    /// Finds the body of the filter, or those of its layers.
+    /// Finds the body of the filter or those of its layers.
     pub(super) async fn find_bodies(&mut self) -> Result<(), Error> {
         match self.header.shape() {
             Shape::Growing(_) => return self.load_layers().await,
@@ -28,7 +28,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// A body all of whose chunks are there and whole.
+    /// A body whose chunks all exist and are whole.
     pub(super) async fn find_body(&mut self, cells: Cells, generation: u64) -> Result<Body, Error> {
         let lines = cells.lines();
         let mut found = Vec::new();
@@ -44,7 +44,7 @@ impl<L: Link> Engine<L> {
         Ok(Body::of_chunks(cells, generation, found))
     }
 
-    /// The feet of chunks, of those that are there and whole.
+    /// The feet of chunks; `None` for those that are missing or not whole.
     pub(super) async fn feet(&mut self, chunks: &[Chunk]) -> Result<Vec<Option<Foot>>, Error> {
         let requests = chunks.iter().map(read_foot).collect();
         let answers = match self.wire.ask("looking for the filter", requests).await {
@@ -57,7 +57,7 @@ impl<L: Link> Engine<L> {
         Ok(feet.collect())
     }
 
-    /// The error that names the chunk which is not a string.
+    /// The error that names a chunk that isn't a string.
     async fn other_type(&mut self, chunks: &[Chunk]) -> Option<Error> {
         let ask = |chunk: &Chunk| Request::new(chunk.slot, &[command!("TYPE", &chunk.key)]);
         let requests = chunks.iter().map(ask).collect();
@@ -74,9 +74,8 @@ impl<L: Link> Engine<L> {
         })
     }
 
-    /// What is left of a body, whole or not, from its beginning on until there
-    /// is nothing any more: chunks are created in this order and deleted in the
-    /// reverse.
+    /// The remains of a body, whole or not, from its first chunk to the first
+    /// gap: chunks are created in this order and deleted in the reverse.
     pub(super) async fn remains(
         &mut self,
         lines: u64,

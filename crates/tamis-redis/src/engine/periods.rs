@@ -1,4 +1,4 @@
-//! The strings of a window: made, found, counted, and let go.
+//! The strings of a window: created, found, counted and dropped.
 
 use super::parts::TOGETHER;
 use super::reading::number;
@@ -13,12 +13,13 @@ use redis::Value;
 use std::collections::BTreeMap;
 use tamis::{Kind, window::Generation};
 
-/// What is read of a large window to count its keys.
+/// Bytes of a large window that are read to count its keys.
 const SAMPLE: u64 = 4 << 20;
 const SAMPLE_CHUNKS: usize = 64;
 
-/// Forgets the strings of a chunk, or all that they hold; or returns how many
-/// there are, if these are not all. The version of a chunk never goes back.
+/// Deletes the strings of a chunk, or clears the first and deletes the others.
+/// Returns the number of strings if some of them weren't passed. The version of
+/// a chunk never decreases.
 const DROP: &str = r"#!lua flags=allow-oom
 local call, whole = redis.call, redis.call('GETRANGE', KEYS[1], -1, -1) == '\165'
 if whole then
@@ -36,21 +37,21 @@ elseif whole then
 end
 return 0";
 
-/// The live keys of a window, as estimated from what was read of each string.
+/// An estimate of the live keys of a window, from a sample of each string.
 #[derive(Default)]
 struct Census {
     periods: BTreeMap<i64, f64>,
-    /// How many a bucket has on average, by string.
+    /// For each string, the average number of keys per bucket.
     buckets: Vec<f64>,
 }
 
 impl<L: Link> Engine<L> {
-    /// Makes the first strings of a new window.
+    /// Creates the first strings of a new window.
     pub(super) async fn create_window(&mut self) -> Result<(), Error> {
         let mut window = Sliding::of(&self.header)?;
         window.extend(window.firsts(&self.name, self.record.generation, 0..u64::MAX));
         let firsts: Vec<Chunk> = window.chunks.concat();
-        // Known from now on, so that a failure takes all away.
+        // Recorded now, so that a failure deletes all parts.
         self.window = Some(window);
         create_chunks(&mut self.wire, &firsts).await
     }
@@ -72,7 +73,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Learns which strings there are now.
+    /// Reads the current list of strings.
     pub(super) async fn load_window(&mut self) -> Result<Vec<Head>, Error> {
         let Some(window) = &self.window else {
             return Ok(Vec::new());
@@ -92,7 +93,7 @@ impl<L: Link> Engine<L> {
         Ok(heads)
     }
 
-    /// The heads of strings, all of which must be there and whole.
+    /// The heads of strings, all of which must exist and be whole.
     async fn heads(&mut self, strings: &[Chunk]) -> Result<Vec<Head>, Error> {
         let read = |chunk: &Chunk| {
             let head = command!("GETRANGE", &chunk.key, 0, HEAD - 1);
@@ -115,8 +116,8 @@ impl<L: Link> Engine<L> {
         Ok(heads)
     }
 
-    /// Notes the versions of chunks, next to the record: parts that are older are
-    /// noticed by whoever verifies the filter.
+    /// Records the versions of chunks next to the record, so that verifying the
+    /// filter finds parts that are older.
     pub(super) fn note_versions(&self, versions: &[(usize, u64)]) -> Request {
         let mut command = command!("HSET", self.state_key());
         for (chunk, version) in versions {
@@ -125,7 +126,7 @@ impl<L: Link> Engine<L> {
         Request::new(self.home, &[command])
     }
 
-    /// The versions of these chunks that were noted.
+    /// The recorded versions of all chunks.
     async fn noted_versions(&mut self) -> Result<Vec<u64>, Error> {
         let chunks: Vec<usize> = (0..self.window.as_ref().map_or(0, |w| w.chunks.len())).collect();
         let mut noted = Vec::new();
@@ -140,7 +141,7 @@ impl<L: Link> Engine<L> {
         Ok(noted)
     }
 
-    /// Takes the parts as they are.
+    /// Accepts the parts as they are.
     pub(super) async fn forget_versions(&mut self) -> Result<(), Error> {
         let heads = self.load_window().await?;
         let versions: Vec<_> = heads.iter().map(|head| head.version).enumerate().collect();
@@ -151,7 +152,8 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Checks that all strings are there, and none is older than it was.
+    /// Checks that all strings exist, and that none is older than its recorded
+    /// version.
     pub(super) async fn verify_window(&mut self) -> Result<(), Error> {
         let noted = self.noted_versions().await?;
         let heads = self.load_window().await?;
@@ -169,7 +171,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Counts keys in all strings of a small window, and in some of a large one.
+    /// Counts keys in all strings of a small window, or in some of a large one.
     async fn census(&mut self) -> Result<Census, Error> {
         self.load_window().await?;
         let Some(window) = self.window.clone() else {
@@ -195,7 +197,7 @@ impl<L: Link> Engine<L> {
             };
             let requests = strings.iter().map(read).collect();
             let answers = self.wire.ask("counting the keys", requests).await?;
-            // Of all buckets there are, how many for each that was read.
+            // The number of buckets that each sampled bucket stands for.
             let share = window.chunks.len() as f64 / chosen.len() as f64 * level.buckets() as f64
                 / each as f64;
             let mut live = 0.0;
@@ -222,7 +224,7 @@ impl<L: Link> Engine<L> {
         Ok(census)
     }
 
-    /// The generations that are remembered, newest first.
+    /// The generations in the window, newest first.
     pub(crate) async fn generations(&mut self) -> Result<Vec<Generation>, Error> {
         if self.kind() != Kind::Window {
             Sliding::of(&self.header)?;
@@ -247,7 +249,7 @@ impl<L: Link> Engine<L> {
         Ok(window.map_or(0.0, |window| window.rate_of(&census.buckets)))
     }
 
-    /// Forgets all strings of some chunks, or what they hold.
+    /// Deletes or clears all strings of some chunks.
     pub(super) async fn drop_strings(
         &mut self,
         action: &'static str,
@@ -279,7 +281,7 @@ impl<L: Link> Engine<L> {
     }
 }
 
-/// Learns what the heads of some chunks say.
+/// Records the heads of some chunks.
 fn hear(window: &mut Sliding, from: usize, heads: &[Head]) {
     for (chunk, head) in (from..).zip(heads) {
         window.learn(chunk, head.further + 1);
@@ -287,7 +289,8 @@ fn hear(window: &mut Sliding, from: usize, heads: &[Head]) {
     }
 }
 
-/// A window's strings are another layout than a file's.
+/// The error for copying between windows in strings and in files, whose layouts
+/// differ.
 pub(crate) fn not_copied() -> Error {
     Error::Filter(tamis::Error::Unable {
         kind: Kind::Window,

@@ -1,4 +1,4 @@
-//! Reading small things: strings, numbers, times.
+//! Reads small answers: strings, numbers, times.
 
 use crate::Error;
 use crate::chunks::slot;
@@ -14,7 +14,7 @@ pub(super) fn seconds_now() -> u64 {
     since.map_or(0, |since| since.as_secs())
 }
 
-/// A number that came as text, or not at all.
+/// Reads a number given as text; `None` if there is none.
 pub(super) fn number(answer: &Value) -> Option<u64> {
     match answer {
         Value::BulkString(text) => str::from_utf8(text).ok()?.parse().ok(),
@@ -23,7 +23,7 @@ pub(super) fn number(answer: &Value) -> Option<u64> {
     }
 }
 
-/// What the witness under a key says, if there is one.
+/// The contents of the witness under a key, if it exists.
 pub(super) async fn read_testimony<L: Link>(
     wire: &mut Wire<L>,
     key: &str,
@@ -36,7 +36,7 @@ pub(super) async fn read_testimony<L: Link>(
     }
 }
 
-/// The beginning of a string; nothing of what is none.
+/// The beginning of a string; empty if the key holds anything else.
 pub(super) async fn read_start<L: Link>(
     wire: &mut Wire<L>,
     key: &str,
@@ -54,7 +54,7 @@ pub(super) async fn read_start<L: Link>(
     }
 }
 
-/// Whether the key holds something else than a string.
+/// Whether the key holds something other than a string.
 pub(super) fn is_wrong_type(error: &Error) -> bool {
     matches!(error, Error::Server { source, .. } if source.code() == Some("WRONGTYPE"))
 }

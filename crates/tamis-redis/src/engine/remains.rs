@@ -1,5 +1,5 @@
-//! The record of a filter, and what is left of a filter whose record is gone: by
-//! a witness on another node, or by parts that lie about.
+//! The record of a filter, and the remains of a filter whose record is gone,
+//! found by a witness on another node or by leftover parts.
 
 use super::reading::{is_wrong_type, read_testimony};
 use crate::body::foot;
@@ -13,21 +13,22 @@ use crate::{Error, Location};
 use redis::Value;
 use std::time::Duration;
 
-/// Keys that are looked at before a filter is created, on each node. The look is
-/// for filters without a witness; more would take seconds.
+/// Keys to scan on each node before a filter is created. The scan finds filters
+/// without a witness; scanning more would take seconds.
 const LOOK_AT: usize = 1_000_000;
 
-/// What has no longer to live is left of a filter that has expired. Parts get
-/// their time after the record does, so they may have more than the grace left.
+/// Parts that expire within this time belong to an expired filter. Parts get
+/// their expiry after the record does, so they may have more than the grace
+/// period left.
 pub(super) const ENDING: Duration = Duration::from_secs(20);
 
-/// Whether a key ends by itself in a moment, as what an expired filter leaves
-/// does.
+/// Whether a key is about to expire, as the parts of an expired filter are.
 pub(super) fn is_ending(left: i64) -> bool {
     (0..=ENDING.as_millis() as i64).contains(&left)
 }
 
-/// Whether a filter of this name has a witness, which outlives it by a moment.
+/// Whether a filter with this name has a witness, which briefly outlives the
+/// filter.
 pub(super) async fn has_witness<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
     let key = witness(name);
     if read_testimony(wire, &key).await?.is_none() {
@@ -40,8 +41,8 @@ pub(super) async fn has_witness<L: Link>(wire: &mut Wire<L>, name: &str) -> Resu
     Ok(!matches!(left, Value::Int(left) if left == -2 || is_ending(left)))
 }
 
-/// Whether there are parts of a filter of this name, as far as a short look
-/// shows: in a cluster, where its record may go without them.
+/// Whether a short scan finds parts of a filter with this name. Only in a
+/// cluster, where the record may be lost without them.
 pub(super) async fn has_parts<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
     if !wire.link.is_cluster() {
         return Ok(false);
@@ -49,7 +50,7 @@ pub(super) async fn has_parts<L: Link>(wire: &mut Wire<L>, name: &str) -> Result
     Ok(!parts(wire, name, LOOK_AT).await?.is_empty())
 }
 
-/// Parts of filters of this name that are whole and don't end by themselves.
+/// Whole parts of filters with this name that aren't about to expire.
 async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for (_, node) in wire.link.masters() {
@@ -77,13 +78,15 @@ async fn parts<L: Link>(wire: &mut Wire<L>, name: &str, most: usize) -> Result<V
     Ok(found)
 }
 
-/// Deletes what is left of a filter that has lost its record and its twin.
+/// Deletes the remains of a filter that has lost its record and its twin.
 pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
     let keys = parts(wire, name, usize::MAX).await?;
     let witness = witness(name);
-    // The witness last: while it is there, what was interrupted can be repeated.
+    // The witness last: as long as it exists, an interrupted deletion can be
+    // repeated.
     for key in keys.iter().chain([&witness]) {
-        // Nobody creates a filter meanwhile: it would find these.
+        // No filter with this name can be created meanwhile: its creation would
+        // find these parts.
         let command = command!("UNLINK", key);
         wire.ask_one("deleting the filter", slot(key), command)
             .await?;
@@ -91,7 +94,7 @@ pub(super) async fn delete_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> R
     Ok(())
 }
 
-/// Whether neither the record nor its twin is there.
+/// Whether both the record and its twin are missing.
 pub(super) async fn home_is_empty<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<bool, Error> {
     let exists = |key: &str| Request::new(slot(name), &[command!("EXISTS", key)]);
     let requests = vec![exists(name), exists(&twin(name))];
@@ -105,8 +108,9 @@ pub(super) async fn read_record<L: Link>(
     decode: impl Fn(&str, &[u8]) -> Result<Record, Error>,
 ) -> Result<Record, Error> {
     match read_at_home(wire, at.name(), &decode).await {
-        // What is made or deleted meanwhile has a record when its witness comes,
-        // and no witness when its record goes.
+        // Read again: a filter that is being created has its record before its
+        // witness, and one that is being deleted loses its witness before its
+        // record.
         Err(Error::NotFound { .. }) if has_witness(wire, at.name()).await? => {
             match read_at_home(wire, at.name(), &decode).await {
                 Err(Error::NotFound { name }) => {
@@ -123,14 +127,15 @@ pub(super) async fn read_record<L: Link>(
     }
 }
 
-/// Errors if there is no filter of this name, but something is left of one.
+/// An error if only remains of a filter have this name.
 pub(super) async fn look_for_remains<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(), Error> {
     let remains = || {
         Err(Error::Remains {
             name: name.to_owned(),
         })
     };
-    // In this order: a filter that is deleted meanwhile loses its record last.
+    // In this order, because a filter that is being deleted loses its record
+    // last.
     if has_witness(wire, name).await?
         && home_is_empty(wire, name).await?
         && has_witness(wire, name).await?
@@ -151,7 +156,8 @@ async fn read_at_home<L: Link>(
     let twin = twin(name);
     let home = slot(name);
     let commands = [
-        // A byte more than there should be, and no more of what is not ours.
+        // Asks for one byte too many, to notice a longer string, but not for
+        // all of a foreign one.
         command!("GETRANGE", name, 0, LEN),
         command!("EXISTS", name),
         command!("EXISTS", &twin),

@@ -1,5 +1,5 @@
-//! Whether servers have room for what is to be created. A server whose memory is
-//! full refuses writes of all its clients, so nothing is begun that can't be
+//! Whether servers have enough memory for what we want to create. A full server
+//! refuses the writes of all its clients, so we don't begin what can't be
 //! finished.
 
 use super::{Engine, LOOK_AGAIN, cells_of};
@@ -12,26 +12,27 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tamis::internals::raw::{Header, Shape};
 
-/// Memory of a server's keys besides their strings: names, entries, the record.
+/// Memory per key besides its string: name, entry, record.
 const BESIDE: u64 = 512;
 
 /// A server's memory, from its `INFO memory`.
 struct Memory {
-    /// Bytes that may still be used.
+    /// Bytes that are free.
     free: u64,
-    /// The most that may be used, if the server throws away other keys for it.
+    /// The most bytes that could be used if the server evicts other keys for
+    /// them.
     by_eviction: Option<u64>,
-    /// Strings that the server is about to give back.
+    /// Memory of deleted strings that the server is still freeing.
     pending: u64,
 }
 
 impl Memory {
-    /// `None` if the server has no limit, or does not say.
+    /// `None` if the server has no limit or doesn't say.
     fn of_info(info: &str) -> Option<Self> {
         let number = |name: &str| info::number(info, name);
         let most = number("maxmemory").filter(|most| *most > 0)?;
         let used = number("used_memory")?;
-        // Buffers of replicas and of the log, which don't count.
+        // Doesn't count buffers of replicas and of the log.
         let used = used.saturating_sub(number("mem_not_counted_for_evict").unwrap_or(0));
         let policy = info::field(info, "maxmemory_policy");
         let evicts = policy.is_some_and(|policy| policy != "noeviction");
@@ -43,8 +44,8 @@ impl Memory {
     }
 }
 
-/// What a server's allocator takes for so many bytes: four sizes between a power
-/// of two and the next.
+/// The memory that a server's allocator uses for this many bytes: it has four
+/// sizes between a power of two and the next.
 const fn allocated(bytes: u64) -> u64 {
     let step = bytes.next_power_of_two() / 8;
     bytes.next_multiple_of(if step == 0 { 1 } else { step }) + BESIDE
@@ -60,19 +61,19 @@ pub(super) fn lines_of(header: &Header) -> Result<u64, Error> {
 }
 
 impl<L: Link> Engine<L> {
-    /// Errors if a server has no room for a filter of this header.
+    /// An error if a server lacks the memory for a filter with this header.
     pub(super) async fn ask_for_room(&mut self, header: &Header) -> Result<(), Error> {
         self.room_for(&self.bodies_of(header)?, &[]).await
     }
 
-    /// The bodies that a filter of this header will have: the lines and the
-    /// generation of each.
+    /// The bodies of a filter with this header: the lines and the generation of
+    /// each.
     pub(super) fn bodies_of(&self, header: &Header) -> Result<Vec<(u64, u64)>, Error> {
         Ok(vec![(lines_of(header)?, self.record.generation)])
     }
 
-    /// Errors if a server has no room for bodies of so many lines, of these
-    /// generations, where others are deleted for them.
+    /// An error if a server lacks the memory for bodies with these lines and
+    /// generations, once others have been deleted for them.
     pub(super) async fn room_for(
         &mut self,
         bodies: &[(u64, u64)],
@@ -86,7 +87,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Errors if the node of a slot has no room for so many bytes more.
+    /// An error if the node of a slot doesn't have this many bytes free.
     pub(super) async fn room_at(&mut self, slot: u16, bytes: u64) -> Result<(), Error> {
         let owner = self.wire.link.owner(slot);
         let node = owner.map_or_else(String::new, |node| node.to_string());
@@ -103,7 +104,7 @@ impl<L: Link> Engine<L> {
         let start = Instant::now();
         loop {
             let info = command!("INFO", "memory");
-            // A user who may not ask learns it when there is none.
+            // A user who isn't allowed to ask finds out when memory runs out.
             let answer = self.wire.ask_one("asking for room", slot, info).await;
             let info = answer.ok();
             let info = info.and_then(|info| redis::from_redis_value::<String>(info).ok());
@@ -126,7 +127,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// The bytes that bodies take on each node, with a slot of the node's.
+    /// The bytes that bodies take on each node, with one of the node's slots.
     fn by_node(&self, bodies: &[(u64, u64)]) -> BTreeMap<String, (u16, u64)> {
         let mut nodes: BTreeMap<String, (u16, u64)> = BTreeMap::new();
         let all =

@@ -1,4 +1,4 @@
-//! What lies on the servers: every filter, and what belongs to none.
+//! A survey of all filters on the servers, and of keys that belong to none.
 
 use super::Engine;
 use super::fill::is_overfull;
@@ -14,26 +14,26 @@ use redis::{Cmd, FromRedisValue, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Keys that a server names at a time, and that are asked about together.
+/// Keys that a server lists at once, and that are queried together.
 const PAGE: usize = 1000;
-/// What their names may take, whatever else the database holds.
+/// The bytes allowed for a page of names, whatever else the database contains.
 const PAGE_BYTES: u64 = 1 << 24;
 
-/// Forgets a key, if nobody has touched it for this many seconds, and it does
-/// not end by itself.
+/// Deletes a key that has been idle for this many seconds and has no expiry.
 const COLLECT: &str = "
 if redis.call('PTTL', KEYS[1]) ~= -1 then return 0 end
 if redis.call('OBJECT', 'IDLETIME', KEYS[1]) < tonumber(ARGV[1]) then return 0 end
 return redis.call('UNLINK', KEYS[1])";
 
-/// What a key is by its name.
+/// The role of a key, judged by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// A chunk or the hash of the layers: of which filter, which generation.
+    /// A chunk or the hash of the layers, with the filter's name and
+    /// generation.
     Part(String, u64),
     Twin(String),
     Witness(String),
-    /// What ends by itself.
+    /// A key that expires by itself.
     Passing,
     /// Perhaps a record.
     Other,
@@ -81,11 +81,11 @@ impl Role {
     }
 }
 
-/// Which parts a name accounts for.
+/// The parts that a name accounts for.
 enum Claim {
-    /// Those of these generations.
+    /// Parts of these generations.
     Of(BTreeSet<u64>),
-    /// All: the filter is being created, or is one that we can't read.
+    /// All parts: the filter is being created or can't be read.
     All,
 }
 
@@ -98,7 +98,7 @@ impl Claim {
     }
 }
 
-/// A walk over all keys of all nodes.
+/// A scan of all keys of all nodes.
 #[derive(Default)]
 struct Walk {
     names: BTreeSet<String>,
@@ -106,7 +106,7 @@ struct Walk {
     parts: BTreeMap<(String, u64), BTreeSet<String>>,
 }
 
-/// Looks at everything on these servers.
+/// Surveys these servers.
 pub(crate) async fn survey<L: Link>(
     link: L,
     servers: &Servers,
@@ -115,7 +115,7 @@ pub(crate) async fn survey<L: Link>(
     let mut wire = Wire::new(link, options).await?;
     let mut nodes = nodes(&mut wire).await?;
     if nodes.iter().any(|node| node.unreachable.is_some()) {
-        // It had its time.
+        // The unreachable server has had its retries.
         wire.lose_patience();
     }
     let walk = walk(&mut wire, &mut nodes).await?;
@@ -131,8 +131,8 @@ pub(crate) async fn survey<L: Link>(
         .chain(walk.parts.keys().map(|(name, _)| name));
     let mut strays = Vec::new();
     for name in names.collect::<BTreeSet<_>>() {
-        // Read after the walk: whatever has an owner has had it before it was
-        // there to be seen.
+        // Read after the scan: a filter exists before its parts do, so every
+        // part that was seen and has a filter finds it now.
         let (again, looked) = look_at(wire, name, options, &walk).await;
         wire = again;
         let (found, claim) = looked.unwrap_or_else(|error| {
@@ -150,7 +150,7 @@ pub(crate) async fn survey<L: Link>(
     Ok(survey)
 }
 
-/// Forgets orphans that are so old, if they are orphans still; returns those.
+/// Deletes orphans of sufficient age that are still orphans; returns them.
 pub(crate) async fn collect<L: Link>(
     link: L,
     orphans: &[Orphan],
@@ -165,7 +165,7 @@ pub(crate) async fn collect<L: Link>(
         };
         let (again, looked) = look_at(wire, &name, options, &Walk::default()).await;
         wire = again;
-        // Whose filter can't be looked at may still have its part.
+        // A filter that can't be read may still own the part.
         if looked.map_or(true, |(_, claim)| claim.has(generation)) {
             continue;
         }
@@ -178,7 +178,7 @@ pub(crate) async fn collect<L: Link>(
     Ok(collected)
 }
 
-/// What a filter is that could not be read.
+/// The condition of a filter that couldn't be read.
 fn condition_of(error: &Error) -> Condition {
     let reason = error.to_string();
     match error {
@@ -187,13 +187,13 @@ fn condition_of(error: &Error) -> Condition {
     }
 }
 
-/// Whether nobody answered.
+/// Whether no server answered.
 fn is_io(error: &Error) -> bool {
     matches!(error, Error::Server { source, .. } if source.is_io_error())
 }
 
-/// The nodes that have slots. What the user may not ask is not known. An error if
-/// none of them answers.
+/// The nodes that have slots. Fields that the user isn't allowed to query stay
+/// empty. An error if no node answers.
 pub(crate) async fn nodes<L: Link>(wire: &mut Wire<L>) -> Result<Vec<Node>, Error> {
     let mut nodes = Vec::new();
     let (masters, mut silent) = (wire.link.masters(), None);
@@ -233,7 +233,7 @@ fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::Server { source, .. } if source.code() == Some("NOPERM"))
 }
 
-/// Looks at the keys of all nodes that answer.
+/// Scans the keys of all nodes that answer.
 async fn walk<L: Link>(wire: &mut Wire<L>, nodes: &mut Vec<Node>) -> Result<Walk, Error> {
     let mut walk = Walk::default();
     for (address, slot) in wire.link.masters() {
@@ -256,7 +256,7 @@ async fn walk<L: Link>(wire: &mut Wire<L>, nodes: &mut Vec<Node>) -> Result<Walk
     Ok(walk)
 }
 
-/// A page of a node's keys of this type, and where the next one begins.
+/// A page of a node's keys of this type, and the cursor of the next page.
 async fn scan_page<L: Link>(
     wire: &mut Wire<L>,
     node: u16,
@@ -267,14 +267,15 @@ async fn scan_page<L: Link>(
     let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
     let page = wire.ask_request("looking at all keys", request).await?;
     let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
-    // What is not text is not ours.
+    // Our keys are text, so skip others.
     let text = keys
         .into_iter()
         .filter_map(|key| String::from_utf8(key).ok());
     Ok((next, text.collect()))
 }
 
-/// Takes in a node's keys of this type, page by page, up to `most` or a few more.
+/// Collects a node's keys of this type, page by page, up to slightly more than
+/// `most`.
 pub(super) async fn scan<L: Link>(
     wire: &mut Wire<L>,
     node: u16,
@@ -295,7 +296,7 @@ pub(super) async fn scan<L: Link>(
 }
 
 impl Walk {
-    /// Takes in a node's keys.
+    /// Collects a node's keys.
     async fn visit<L: Link>(&mut self, wire: &mut Wire<L>, slot: u16) -> Result<(), Error> {
         for kind in ["string", "hash"] {
             let mut cursor = String::from("0");
@@ -351,10 +352,10 @@ impl Walk {
     }
 }
 
-/// What there is of a name, and what it accounts for.
+/// The filter with a name, and the parts that it accounts for.
 type Looked = (Option<Found>, Claim);
 
-/// Looks at what there is of this name.
+/// Looks up the filter with this name.
 async fn look_at<L: Link>(
     mut wire: Wire<L>,
     name: &str,
@@ -380,11 +381,11 @@ async fn look_at<L: Link>(
     (engine.wire, Ok(looked))
 }
 
-/// The record of this name, and whether only a copy of it is left.
+/// The record with this name, and whether only a copy of it is left.
 async fn read_copies<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(Vec<u8>, bool), Error> {
     let mut remains = false;
     let mut bytes = read_start(wire, name, LEN + 1).await?;
-    // Perhaps its record has gone, but not its twin or its witness.
+    // If the record is gone, its twin or witness may still exist.
     for other in [twin(name), witness(name)] {
         if !bytes.starts_with(MAGIC) {
             bytes = read_start(wire, &other, LEN).await?;
@@ -394,12 +395,12 @@ async fn read_copies<L: Link>(wire: &mut Wire<L>, name: &str) -> Result<(Vec<u8>
     Ok((bytes, remains))
 }
 
-/// What was read, or nothing if it could not be: the first reason is the filter's
-/// condition.
+/// A value, or the default if it couldn't be read. The first error becomes the
+/// filter's condition.
 fn keep<T: Default>(read: Result<T, Error>, found: &mut Found) -> T {
     match read {
         Ok(value) => value,
-        // Deleted while we looked.
+        // Deleted during the survey.
         Err(Error::Gone { .. }) => T::default(),
         Err(error) => {
             if matches!(found.condition, Condition::Whole | Condition::Overfull) {
@@ -411,7 +412,7 @@ fn keep<T: Default>(read: Result<T, Error>, found: &mut Found) -> T {
 }
 
 impl<L: Link> Engine<L> {
-    /// Describes this filter, of which perhaps only a copy of its record is left.
+    /// Describes this filter. `remains`: only a copy of its record is left.
     async fn describe(&mut self, remains: bool, walk: &Walk) -> Looked {
         let condition = match self.record.state {
             _ if remains => Condition::Remains,
@@ -457,13 +458,13 @@ impl<L: Link> Engine<L> {
         Ok((self.keys().await?.get(), self.rate_now().await?))
     }
 
-    /// How long ago a client last wrote down that it wrote, by the clocks of the
-    /// two.
+    /// The time since a client last recorded a write. Compares that client's
+    /// clock with ours.
     pub(crate) async fn last_write(&mut self) -> Result<Option<Duration>, Error> {
         let command = command!("HGET", self.state_key(), "written");
         let answer = self.ask_home("looking at keys", command);
         let written = match answer.await {
-            // Something of that name is no hash.
+            // A key with that name isn't a hash.
             Err(error) if is_wrong_type(&error) => None,
             answer => number(&answer?),
         };
@@ -471,7 +472,7 @@ impl<L: Link> Engine<L> {
         Ok(age.map(Duration::from_secs))
     }
 
-    /// Which nodes have how much of this filter.
+    /// The filter's share of each node.
     pub(crate) async fn shares(&mut self) -> Result<Vec<Share>, Error> {
         self.load_layers().await?;
         let keys: Vec<String> = self.all_chunks().map(|chunk| chunk.key.clone()).collect();
@@ -488,7 +489,7 @@ impl<L: Link> Engine<L> {
     }
 }
 
-/// Adds up keys by the nodes that have them.
+/// Adds up the keys of each node.
 pub(crate) async fn shares<L: Link>(
     wire: &mut Wire<L>,
     keys: &[String],
@@ -516,7 +517,7 @@ async fn orphans<L: Link>(
 ) -> Result<Vec<Orphan>, Error> {
     let memory = ask_each(wire, &keys, memory_usage).await?;
     let left = ask_each(wire, &keys, pttl).await?;
-    // A server that counts how often keys are used does not know when.
+    // With an LFU policy, a server doesn't know idle times.
     let tells = nodes.iter().all(|node| !node.policy.contains("lfu"));
     let idle_time = |key: &str| command!("OBJECT", "IDLETIME", key);
     let idle = if tells {
@@ -527,7 +528,7 @@ async fn orphans<L: Link>(
     let mut orphans = Vec::new();
     for (i, key) in keys.into_iter().enumerate() {
         let Value::Int(bytes) = memory[i] else {
-            continue; // it has gone
+            continue; // it has been deleted
         };
         let seconds = |value: &Value| match value {
             Value::Int(n @ 0..) => Some(*n as u64),
@@ -550,7 +551,7 @@ fn node_of<L: Link>(wire: &Wire<L>, key: &str) -> String {
 }
 
 fn memory_usage(key: &str) -> Cmd {
-    // Of a string one sample is all; of a small hash, too.
+    // `SAMPLES 0` measures all of a string, or of a small hash.
     command!("MEMORY", "USAGE", key, "SAMPLES", 0)
 }
 

@@ -1,7 +1,7 @@
-//! What every batch asks in addition to its keys: whether this is still the
-//! filter that was opened, whether the server has what it had, and whether there
-//! are layers that we don't know. What proves that nothing is missing is read
-//! together with what is asked.
+//! What every batch checks besides its keys: whether this is still the filter
+//! that was opened, whether the server has older data, and whether there are
+//! layers that we don't know. The check is read together with the answers that
+//! depend on it.
 
 use super::Engine;
 use super::reading::{number, seconds_now};
@@ -11,27 +11,27 @@ use crate::record::{IDENTITY, STATE_AT, Stage, twin};
 use crate::request::Request;
 use redis::Value;
 
-/// The requests of a watch, one key each: while a slot moves, its keys are not
-/// all at one node.
+/// The requests of a watch, one key each: while a slot moves, its keys are
+/// split between two nodes.
 #[derive(Clone)]
 pub(super) struct Watch {
-    /// The record begins like this while all is well.
+    /// The expected beginning of the record.
     record: Vec<u8>,
-    /// What is seen is also on replicas.
+    /// Whether what it reads is also on replicas.
     firm: bool,
     layers: bool,
     pub(super) requests: Vec<Request>,
 }
 
-/// What a watch has seen.
+/// The results of a watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// The record is not there, or another filter's.
+    /// The record is missing, or is another filter's.
     pub(super) gone: bool,
-    /// The hash of the layers is not there, or older than what we know.
+    /// The hash of the layers is missing, or older than what we know.
     pub(super) layers_lost: bool,
     pub(super) newer_layer: bool,
-    /// The lowest and the highest of the marks.
+    /// The lowest and the highest mark.
     pub(super) marks: Option<(u64, u64)>,
     pub(super) firm: bool,
 }
@@ -44,7 +44,7 @@ impl Seen {
 }
 
 impl Watch {
-    /// Takes in the answer to one of the requests.
+    /// Reads the answer to one of the requests.
     pub(super) fn read(&self, request: usize, answer: &[Value], seen: &mut Seen) {
         seen.firm = self.firm;
         match (request, answer) {
@@ -53,7 +53,8 @@ impl Watch {
             (2, [Value::Array(read), ..]) => {
                 if let [mark, rest @ ..] = &read[..] {
                     self.read_layers(rest, seen);
-                    // What we have just counted up is the last answer.
+                    // If we incremented the mark, the last answer is the new
+                    // value.
                     let mark = answer.get(1).unwrap_or(mark);
                     seen.mark(number(mark).unwrap_or(0));
                 }
@@ -71,16 +72,16 @@ impl Watch {
 }
 
 impl<L: Link> Engine<L> {
-    /// Of a batch that adds so many keys. If replicas must have what it adds,
-    /// they must have what leads to it as well: the record, and the hash next to
-    /// it, for which counting the mark up is something to wait for.
+    /// The watch of a batch that adds this many keys. If replicas must have the
+    /// keys, they must also have the record and the hash next to it;
+    /// incrementing the mark is a write that WAIT can wait for.
     pub(super) fn watch(&self, replicated: bool, adding: usize) -> Watch {
         let identity = self.record.identity();
         let look = command!("GETRANGE", &self.name, 0, STATE_AT);
         let touch = command!("TOUCH", twin(&self.name));
         let mut requests = vec![
             Request::new(self.home, &[look]),
-            // Nobody reads it, and servers evict what nobody reads.
+            // The twin is never read, and servers evict keys that aren't read.
             Request::new(self.home, &[touch]),
         ];
         let state = self.state_key();
@@ -114,7 +115,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// The error, if a watch has seen what must not be.
+    /// The error, if a watch found a problem.
     pub(super) async fn check_seen(&mut self, seen: Seen) -> Result<(), Error> {
         if seen.gone {
             return Err(self.clean_up_gone().await);

@@ -1,5 +1,5 @@
-//! Keys of a window: looked for in their buckets, and added if nobody has changed
-//! these meanwhile.
+//! Keys of a window: looked up in their buckets, and added unless another
+//! client has changed the buckets meanwhile.
 
 use super::Engine;
 use super::adding::unconfirmed_of_all;
@@ -16,22 +16,23 @@ use tamis::{Hash, Moment, window::When};
 
 /// Keys that are sent together.
 const WINDOW: usize = 1 << 13;
-/// How often others may come before us without one of our keys being decided.
+/// How often other clients may come first without one of our keys being
+/// decided.
 const ROUNDS: usize = 100;
 
-/// The periods that keys belong to; none are those of the servers' clocks.
+/// The periods of keys; without them, the servers' clocks apply.
 pub(super) type Times = Option<Vec<i64>>;
 
-/// Chunks that are changed.
+/// A change to chunks.
 struct Change {
     requests: Vec<Request>,
-    /// For each request, what is to come of it.
+    /// For each request, its chunk and the decisions that it applies.
     chunks: Vec<(usize, Decided)>,
     watch: Watch,
     done: Done,
 }
 
-/// What came of it.
+/// The results of a change.
 #[derive(Default)]
 struct Done {
     new: Vec<usize>,
@@ -83,8 +84,8 @@ impl Job for Change {
 }
 
 impl Done {
-    /// Takes in what was decided: all but the changes that others came before, or
-    /// none if they changed the chunk.
+    /// Records the decisions: all except changes where another client came
+    /// first, or none if another client changed the chunk.
     fn take(&mut self, decided: &Decided, late: Option<&[usize]>, ambiguous: bool) {
         let lost = |change: &usize| late.is_none_or(|late| late.contains(&(change + 1)));
         let mut again: Vec<usize> = (0..decided.changes.len())
@@ -95,7 +96,8 @@ impl Done {
         again.dedup();
         for (key, period, found) in &decided.keys {
             let again = again.binary_search(key).is_ok();
-            // An earlier try may have added it: better reported twice than never.
+            // An earlier try may have added it: better to report it twice than
+            // never.
             if !found && (!again || ambiguous) {
                 self.new.push(*key);
                 self.ambiguous += u64::from(again);
@@ -113,8 +115,8 @@ impl<L: Link> Engine<L> {
         Some((0..keys).map(|i| window.period_of(at.of(i))).collect())
     }
 
-    /// Adds keys, each seen at its moment; `new[i]` answers for `hashes[i]`. A
-    /// filter that is no window heeds no moments.
+    /// Adds keys, each seen at its moment; `new[i]` is the answer for
+    /// `hashes[i]`. Filters other than windows ignore the moments.
     pub(crate) async fn insert_hashes_at(
         &mut self,
         hashes: &[Hash],
@@ -129,7 +131,7 @@ impl<L: Link> Engine<L> {
         self.insert_timed(hashes, &times, new).await
     }
 
-    /// Asks keys, each at its moment.
+    /// Looks up keys, each at its moment.
     pub(crate) async fn contains_hashes_at(
         &mut self,
         hashes: &[Hash],
@@ -213,7 +215,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// Adds these of the keys; those that were added, and their periods.
+    /// Adds some of the keys; returns the new ones with their periods.
     async fn add_some_timed(
         &mut self,
         hashes: &[Hash],
@@ -250,13 +252,14 @@ impl<L: Link> Engine<L> {
         Ok(added)
     }
 
-    /// Decides what is new, and makes it so.
+    /// Decides which keys are new, and applies the decisions.
     async fn change_window(&mut self, looks: Vec<Look>, times: &Times) -> Result<Done, Error> {
         let Some(window) = &self.window else {
             return Ok(Done::default());
         };
         let replicated = self.wire.wait.is_some();
-        // Where the window is elsewhere, or goes, by a time that can be right.
+        // The period to use for keys from the future in an empty chunk: the
+        // newest we know of, or the first given one that is plausible.
         let now = window.period_of(Moment::now());
         let mut given = times.iter().flatten().copied();
         let instead = window.newest.or_else(|| given.find(|at| *at <= now + 1));
@@ -308,7 +311,7 @@ impl<L: Link> Engine<L> {
         Ok(change.done)
     }
 
-    /// Learns from what came of it; the error, if something went wrong.
+    /// Records the results; returns the error if something went wrong.
     async fn conclude_change(
         &mut self,
         done: Done,
@@ -335,8 +338,8 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Looks into the buckets of some of the keys; of each chunk only so many as
-    /// are decided together, if they are to be added.
+    /// Reads the buckets of some of the keys; if they are to be added, only as
+    /// many keys of each chunk as are decided together.
     async fn look(
         &mut self,
         hashes: &[Hash],
@@ -372,7 +375,7 @@ impl<L: Link> Engine<L> {
                         continue;
                     }
                     Err(Blind::Strings(strings)) => self.learn_strings(look.chunk, strings),
-                    // Others may have dropped one while we looked.
+                    // Another client may have dropped a string meanwhile.
                     Err(Blind::Missing(_)) if missed < 3 => missed += 1,
                     Err(Blind::Missing(key)) => return Err(self.why_missing(key).await),
                     Err(Blind::Corrupt) => return Err(self.corrupt()),
@@ -389,7 +392,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// What the looks show, each.
+    /// The results of each look.
     async fn look_once(
         &mut self,
         looks: Vec<Look>,
@@ -434,7 +437,7 @@ impl<L: Link> Engine<L> {
         Ok(shown)
     }
 
-    /// Reads buckets of further strings, where these may have the keys.
+    /// Reads buckets of further strings that may contain the keys.
     async fn look_further(&mut self, looks: &mut [(Look, Result<(), Blind>)]) -> Result<(), Error> {
         let Some(window) = &self.window else {
             return Ok(());
@@ -459,7 +462,7 @@ impl<L: Link> Engine<L> {
         Ok(())
     }
 
-    /// A part of the window was changed less often than it had been.
+    /// The error for a part of the window with a lower version than before.
     pub(super) fn older_part(&mut self, chunk: usize, version: u64, known: u64) -> Error {
         let part = self
             .window
@@ -478,7 +481,7 @@ impl<L: Link> Engine<L> {
         }
     }
 
-    /// Whether keys that were added last are still there; how many are not.
+    /// Looks up the last added keys; returns how many are missing.
     pub(super) async fn recent_gone(&mut self, recent: &[(Hash, i64)]) -> Result<usize, Error> {
         let (hashes, periods): (Vec<Hash>, Vec<i64>) = recent.iter().copied().unzip();
         let times = Some(periods);
@@ -493,7 +496,7 @@ impl<L: Link> Engine<L> {
         Ok(gone.count())
     }
 
-    /// When the newest period begins that we have heard of.
+    /// When the newest period begins that we know of.
     pub(crate) fn latest(&self) -> Option<Moment> {
         let window = self.window.as_ref()?;
         window.newest.map(|newest| window.start_of(newest))

@@ -1,4 +1,4 @@
-//! Many keys at once, and what is left of them.
+//! Bursts of keys, and what remains of them.
 
 use super::*;
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn window(keys: u64, rate: f64) -> Sliding {
     window
 }
 
-/// A look into a chunk that has nothing yet.
+/// A look into an empty chunk.
 fn empty(window: &Sliding, keys: std::ops::Range<u64>, at: i64) -> Look {
     let timed = |key: u64| Timed {
         key: key as usize,
@@ -29,7 +29,7 @@ fn empty(window: &Sliding, keys: std::ops::Range<u64>, at: i64) -> Look {
     look
 }
 
-/// However many keys come at once, all are found, and as few others as promised.
+/// However many keys come at once, all are found, at the promised rate.
 #[test]
 fn a_burst_keeps_the_rate() {
     for rate in [0.01] {
@@ -53,7 +53,7 @@ fn a_burst_keeps_the_rate() {
     }
 }
 
-/// What is over makes room again, and strings that were made for a peak go.
+/// Expired entries make room again, and strings made for a peak are dropped.
 #[test]
 fn a_peak_leaves_nothing() {
     let window = window(2_000, 0.01);

@@ -1,4 +1,4 @@
-//! Whole filters: new ones, up to a module and down from it.
+//! Creates, uploads and downloads whole filters in a module.
 
 use super::{Found, KeyType, Layout, Module, look};
 use crate::engine::random;
@@ -15,22 +15,25 @@ use tamis::{
     window::{Renewal, Span, WindowOptions},
 };
 
-/// What a chunk has at most, as a module gives them.
+/// The largest chunk that a module returns.
 const CHUNK: usize = 16 << 20;
-/// A filter that is being made ends by itself if nobody goes on.
+/// An unfinished filter expires after this many milliseconds.
 const MAKING_FOR: u64 = 600_000;
-/// Chunks of a filter that grows meanwhile are read anew, this often.
+/// If a filter grows while its chunks are read, they are read again, at most
+/// this often.
 const READINGS: u32 = 10;
 
-/// How the first chunk begins: then, in 32 bits, how it grows (2: by itself) …
+/// The first chunk begins with this, followed by how it grows (32 bits; 2: by
+/// itself) …
 const BLOOM: &[u8; 8] = b"TAMISBF1";
-/// … or how, how many layers it may have, how many it has, and in 64 how many
-/// keys were removed. Last, in 64 bits, how many bytes follow.
+/// … or with this, followed by how it grows, the layers it may have and the
+/// layers it has (32 bits each), and the number of removed keys (64 bits). It
+/// ends with the number of bytes that follow (64 bits).
 const CUCKOO: &[u8; 8] = b"TAMISCF1";
 
-/// Gives a finished filter its name: 1, or 0 if the name is taken and the
-/// filter there is not to be replaced, or 2 if there are remains of another.
-/// If the finished one is not there, an earlier try has done it.
+/// Gives a finished filter its name. Returns 1; 0 if the name is taken and must
+/// not be replaced; 2 if remains of another filter exist. If the finished
+/// filter is missing, an earlier try has already named it.
 const PLACE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
 if redis.call('EXISTS', KEYS[3]) == 1 then return 2 end
@@ -47,7 +50,7 @@ else
 end
 return 1";
 
-/// All chunks of a filter at once: a cuckoo filter moves its entries about, so
+/// Reads all chunks of a filter at once. A cuckoo filter moves its entries, so
 /// chunks of different moments could miss one.
 const DUMP_AT_ONCE: &str = "
 local all, at = {}, 0
@@ -58,7 +61,7 @@ repeat
 until at == 0
 return all";
 
-/// Whether such a filter can be copied to a module.
+/// Whether a filter of this kind can be copied to a module.
 pub(crate) const fn takes(kind: Kind) -> bool {
     matches!(kind, Kind::Growing | Kind::Cuckoo)
 }
@@ -71,7 +74,7 @@ fn unable(kind: Kind) -> Error {
     })
 }
 
-/// What BF.RESERVE is told of a window.
+/// The words of BF.RESERVE for a window.
 fn window_words(options: &WindowOptions) -> Result<Vec<String>, Error> {
     let Span::Time(span) = options.span() else {
         return Err(Error::Filter(tamis::Error::Unable {
@@ -89,11 +92,11 @@ fn window_words(options: &WindowOptions) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-/// A filter that is being made under a name of its own.
+/// A filter that is being created under a temporary name.
 struct Making<L> {
     wire: Wire<L>,
     name: String,
-    /// Of what is not finished; in the same slot.
+    /// The temporary name, in the same slot.
     temporary: String,
     home: u16,
 }
@@ -108,7 +111,7 @@ impl<L: Link> Making<L> {
         })
     }
 
-    /// Makes a part of it.
+    /// Runs one step of the creation.
     async fn make(&mut self, action: &'static str, command: Cmd) -> Result<(), Error> {
         let expire = command!("PEXPIRE", &self.temporary, MAKING_FOR);
         let request = Request {
@@ -121,8 +124,8 @@ impl<L: Link> Making<L> {
             .map(drop)
     }
 
-    /// Gives it its name, in place of what a module has there if it is to be
-    /// replaced; or takes it away again.
+    /// Gives the filter its name, replacing a module's filter there if
+    /// `replace` is set; on an error, deletes it.
     async fn place(mut self, made: Result<(), Error>, replace: bool) -> Result<Wire<L>, Error> {
         let placed = match made {
             Ok(()) => self.try_place(replace).await,
@@ -150,7 +153,7 @@ impl<L: Link> Making<L> {
 }
 
 impl<L: Link> Module<L> {
-    /// Makes an empty filter.
+    /// Creates an empty filter.
     pub(crate) async fn create(
         wire: Wire<L>,
         at: &Location,
@@ -192,7 +195,7 @@ impl<L: Link> Module<L> {
         Self::named(making.place(made, replace).await?, at).await
     }
 
-    /// Opens what has just got its name.
+    /// Opens a filter that has just got its name.
     async fn named(mut wire: Wire<L>, at: &Location) -> Result<Self, Error> {
         match look(&mut wire, at.name()).await? {
             Found::Module(is) => Self::open(wire, at, is).await,
@@ -232,7 +235,7 @@ impl<L: Link> Module<L> {
         Self::named(making.place(made, replace).await?, at).await
     }
 
-    /// Makes a filter of what `DUMP` gave.
+    /// Creates a filter from a `DUMP`.
     pub(crate) async fn restore(
         wire: Wire<L>,
         at: &Location,
@@ -243,7 +246,7 @@ impl<L: Link> Module<L> {
         let command = command!("RESTORE", &making.temporary, MAKING_FOR, dump);
         let mut made = making.make("restoring the filter", command).await;
         if made.is_ok() {
-            // Anything can be dumped.
+            // A dump may hold any type.
             made = match look(&mut making.wire, &making.temporary).await {
                 Ok(Found::Module(_)) => Ok(()),
                 Ok(_) => Err(Error::Corrupt {
@@ -256,7 +259,7 @@ impl<L: Link> Module<L> {
         Self::named(making.place(made, replace).await?, at).await
     }
 
-    /// The value as the server would save it.
+    /// The value as the server would save it (`DUMP`).
     pub(crate) async fn dump(&mut self) -> Result<Vec<u8>, Error> {
         let command = command!("DUMP", &self.key.name);
         let dump: Option<Vec<u8>> = self.ask_all("reading the filter", command).await?;
@@ -285,8 +288,9 @@ impl<L: Link> Module<L> {
         })
     }
 
-    /// Bits are only ever set, so chunks of different moments will do: every
-    /// key that was there at the beginning is in. None if it has grown.
+    /// Bits are only ever set, so chunks may come from different moments: every
+    /// key that was there at the beginning is included. `None` if the filter
+    /// has grown.
     async fn download_bloom(&mut self) -> Result<Option<AnyFilter>, Error> {
         let (_, first) = self.chunk(0).await?;
         let len = first.last_chunk().map_or(0, |len| u64::from_le_bytes(*len));
@@ -323,7 +327,7 @@ impl<L: Link> Module<L> {
         let Some((first, rest)) = chunks.split_first() else {
             return Err(self.cut_short());
         };
-        // Behind the magic, how it grows and how many layers it may have.
+        // After the magic: how it grows, and how many layers it may have.
         let layers = first.get(16..).and_then(|rest| rest.first_chunk());
         if layers.map(|layers| u32::from_le_bytes(*layers)) != Some(1) {
             return Err(self.unable(
@@ -348,7 +352,7 @@ impl<L: Link> Module<L> {
 }
 
 impl<L: Link> Making<L> {
-    /// RedisBloom's cuckoo filter ignores the rate.
+    /// Checks the rate, because RedisBloom's cuckoo filter ignores it.
     async fn check_rate(&mut self, at: &Location) -> Result<(), Error> {
         let is_tamis = |is: &KeyType| is.layout == Layout::Tamis;
         match look(&mut self.wire, &self.temporary).await? {

@@ -1,4 +1,4 @@
-//! Keys that come, are asked for, and go.
+//! Adding, looking up and removing keys.
 
 use super::{Key, Module};
 use crate::Error;
@@ -14,14 +14,15 @@ use tamis::{
     window::{Span, When},
 };
 
-/// Keys that are sent before the answers to the last are read.
+/// Keys that are sent before the answers to earlier ones are read.
 const WINDOW: usize = 1 << 12;
-/// What one command has at most: it must not hold up the server's others.
+/// The most that one command contains, so that it doesn't hold up other
+/// clients.
 const COMMAND_KEYS: usize = 128;
 const COMMAND_BYTES: usize = 1 << 20;
 
-/// Adds a copy of each key to a cuckoo filter, and returns which were not there:
-/// 1, else 0, or in words why one was not added.
+/// Adds a copy of each key to a cuckoo filter. Returns for each key 1 if it was
+/// new, 0 if not, or the text of an error.
 const ADD_COPIES: &str = "
 if redis.call('TYPE', KEYS[1]).ok ~= ARGV[1] then return false end
 local answers = {}
@@ -32,7 +33,8 @@ for i = 2, #ARGV do
 end
 return answers";
 
-/// The keys of a range in commands that are neither long nor large, each of keys of one generation.
+/// Splits a range into commands of limited length and size, each with keys of
+/// one generation.
 fn spans(
     keys: &[&[u8]],
     range: Range<usize>,
@@ -59,7 +61,7 @@ fn spans(
     spans
 }
 
-/// Why an item was not added.
+/// Why a key was not added.
 fn refusal(value: Option<&Value>) -> String {
     match value {
         Some(Value::ServerError(error)) => redis::RedisError::from(error.clone()).to_string(),
@@ -69,7 +71,7 @@ fn refusal(value: Option<&Value>) -> String {
     }
 }
 
-/// What is done with keys.
+/// An operation on keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verb {
     Add,
@@ -83,7 +85,7 @@ impl Verb {
         matches!(self, Self::Add | Self::Remove)
     }
 
-    /// What a module says of a key, in either protocol.
+    /// Reads a module's answer about one key, in either protocol.
     const fn read(self, value: &Value) -> Option<u64> {
         match (self, value) {
             (Self::Count, Value::Int(count @ 0..)) => Some(*count as u64),
@@ -95,7 +97,7 @@ impl Verb {
 }
 
 impl Key {
-    /// A command about all keys.
+    /// One command with all keys.
     fn together(&self, packed: &mut Packed, words: &[&str], keys: &[&[u8]]) {
         packed.begin(words.len() + 1 + keys.len());
         packed.text(words[0]);
@@ -104,8 +106,8 @@ impl Key {
         keys.iter().for_each(|key| packed.text(key));
     }
 
-    /// Never BF.MADD, which would begin an empty filter where there is none
-    /// any more.
+    /// Never BF.MADD, which would create an empty filter if ours has been
+    /// deleted.
     fn add(&self, packed: &mut Packed, keys: &[&[u8]], at: Option<Moment>) {
         if let Some(at) = at {
             let micros = at.micros().to_string();
@@ -125,10 +127,10 @@ impl Key {
     }
 }
 
-/// When keys of a window are seen.
+/// The moments of keys of a window.
 struct Times {
     moments: Vec<Moment>,
-    /// What a generation lasts, in microseconds.
+    /// The length of a generation, in microseconds.
     step: i64,
 }
 
@@ -138,20 +140,20 @@ impl Times {
     }
 }
 
-/// Keys on their way, and what became of them.
+/// Keys on their way, and their answers.
 struct Batch<'a> {
     to: &'a Key,
     verb: Verb,
     keys: &'a [&'a [u8]],
-    /// By the server's clock, if none are given.
+    /// Without times, the server's clock is used.
     times: Option<Times>,
     /// Whether replicas must have the changes.
     replicated: bool,
     answers: Vec<u64>,
-    /// Old keys that count as new: an earlier try may have added them.
+    /// Old keys reported as new because an earlier try may have added them.
     ambiguous: u64,
     unconfirmed: Vec<usize>,
-    /// Why they are: a failure, or words of the module.
+    /// The reason: a failure, or the module's error.
     failed: Option<Failure>,
     refused: Option<String>,
     gone: bool,
@@ -163,7 +165,8 @@ impl Batch<'_> {
         let mut packed = Packed::default();
         match (self.verb, &self.times) {
             (Verb::Add, times) => {
-                // Keys of one generation are as old as each other.
+                // All keys have the same generation, so the latest moment
+                // serves for all.
                 let moments = times.iter().flat_map(|times| &times.moments[span.clone()]);
                 to.add(&mut packed, keys, moments.max().copied());
             }
@@ -189,7 +192,8 @@ impl Batch<'_> {
             }
         }
         if !self.verb.changes() {
-            // Of a filter that is gone a module says that it has no key.
+            // For a filter that no longer exists, a module answers "no"; TYPE
+            // tells the cases apart.
             to.together(&mut packed, &["TYPE"], &[]);
         } else if self.replicated {
             to.pulse(&mut packed);
@@ -206,7 +210,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Takes in the answers for some keys; `None` if the filter is gone.
+    /// Reads the answers for some keys; `None` if the filter no longer exists.
     fn read(&mut self, span: Range<usize>, answers: &[Value], ambiguous: bool) -> Option<()> {
         let list = match (self.verb, answers) {
             (Verb::Contains, answers) if self.times.is_some() => answers.get(..span.len())?,
@@ -225,8 +229,8 @@ impl Batch<'_> {
                     self.unconfirmed.push(key);
                     self.refused.get_or_insert_with(|| refusal(list.get(i)));
                 }
-                // A try whose answer was lost may have added it: better
-                // reported twice than never.
+                // An unanswered try may have added the key: better to report it
+                // twice than never.
                 Some(0) if ambiguous && self.verb == Verb::Add => {
                     self.answers[key] = 1;
                     self.ambiguous += 1;
@@ -263,7 +267,7 @@ impl Job for Batch<'_> {
 }
 
 impl<L: Link> Module<L> {
-    /// Adds keys; `new[i]` answers for `keys[i]`.
+    /// Adds keys; `new[i]` is the answer for `keys[i]`.
     pub(crate) async fn insert_many(
         &mut self,
         keys: &[&[u8]],
@@ -273,7 +277,7 @@ impl<L: Link> Module<L> {
             .await
     }
 
-    /// Adds keys at their moments, which only a window heeds.
+    /// Adds keys at their moments, which only windows use.
     pub(crate) async fn insert_many_at(
         &mut self,
         keys: &[&[u8]],
@@ -286,7 +290,7 @@ impl<L: Link> Module<L> {
             .await
     }
 
-    /// Asks keys at their moments, which only a window heeds.
+    /// Looks up keys at their moments, which only windows use.
     pub(crate) async fn contains_many_at(
         &mut self,
         keys: &[&[u8]],
@@ -302,7 +306,7 @@ impl<L: Link> Module<L> {
             .await
     }
 
-    /// What a generation of a window lasts.
+    /// The length of a window's generation.
     fn step(&self) -> Option<i64> {
         match self.window()?.band() {
             Span::Time(step) => i64::try_from(step.as_micros()).ok(),
@@ -310,8 +314,8 @@ impl<L: Link> Module<L> {
         }
     }
 
-    /// The moments of keys that are added. The server refuses those over a generation ahead, so what is over half of one
-    /// ahead by our clock is taken as of the latest time so far, and counted.
+    /// The moments of keys to add. The server refuses moments more than a generation ahead. So moments more than half a
+    /// generation ahead of our clock are replaced by the latest one so far, and counted.
     fn believed(&mut self, keys: usize, at: When<'_>) -> Option<Times> {
         let step = self.step()?;
         let forgets = self.about.window.as_mut()?;
@@ -336,7 +340,7 @@ impl<L: Link> Module<L> {
         Some(Times { moments, step })
     }
 
-    /// Takes out one copy of each key; `removed[i]` answers for `keys[i]`.
+    /// Removes one copy of each key; `removed[i]` is the answer for `keys[i]`.
     pub(crate) async fn remove_many(
         &mut self,
         keys: &[&[u8]],
@@ -347,7 +351,7 @@ impl<L: Link> Module<L> {
             .await
     }
 
-    /// Asks keys; `found[i]` answers for `keys[i]`.
+    /// Looks up keys; `found[i]` is the answer for `keys[i]`.
     pub(crate) async fn contains_many(
         &mut self,
         keys: &[&[u8]],
@@ -357,7 +361,7 @@ impl<L: Link> Module<L> {
             .await
     }
 
-    /// How many copies of each key there are, at most.
+    /// An upper bound on the number of copies of each key.
     pub(crate) async fn count_many(
         &mut self,
         keys: &[&[u8]],
@@ -412,7 +416,7 @@ impl<L: Link> Module<L> {
             (Some(failure), _) if !verb.changes() => {
                 return Err(self.or_gone(of_failure("asking the filter", failure)).await);
             }
-            // The server has said no, perhaps because the filter has gone.
+            // The server refused, perhaps because the filter no longer exists.
             (Some(Failure::Refused(_)), _) if matches!(self.is_there().await, Ok(false)) => {
                 return Err(self.gone());
             }

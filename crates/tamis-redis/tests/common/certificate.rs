@@ -1,10 +1,11 @@
-//! A certificate for servers on the loopback, made for one test.
+//! A certificate for servers on the loopback, created for one test.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A certificate authority and what it signed for 127.0.0.1.
+/// A certificate authority, and the certificates that it has signed for
+/// 127.0.0.1.
 pub(crate) struct Certificate(TempDir);
 
 impl Certificate {
@@ -35,12 +36,12 @@ impl Certificate {
         assert!(ran.status.success(), "openssl {arguments}: {errors}");
     }
 
-    /// Whom a client has to trust.
+    /// The authority that clients must trust.
     pub(crate) fn authority(&self) -> PathBuf {
         self.0.path().join("ca.crt")
     }
 
-    /// A certificate that it signed for a client, and its key.
+    /// A client's certificate signed by it, and its key.
     pub(crate) fn client(&self) -> (PathBuf, PathBuf) {
         (
             self.0.path().join("client.crt"),
@@ -48,8 +49,8 @@ impl Certificate {
         )
     }
 
-    /// What a server with this certificate has in its configuration. It asks
-    /// clients for none.
+    /// The configuration of a server with this certificate. It doesn't ask
+    /// clients for one.
     pub(crate) fn settings(&self) -> Vec<String> {
         let file = |name: &str| self.0.path().join(name).display().to_string();
         vec![

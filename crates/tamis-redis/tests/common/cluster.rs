@@ -1,19 +1,19 @@
-//! A Redis Cluster: three masters and a replica of each.
+//! A Redis Cluster: three masters with a replica each.
 
 use super::server::{Server, until};
 use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long a node may be silent before the others take it for dead: long
+/// How long a node may be silent before the others consider it dead: long
 /// enough for a busy machine, short enough to wait for a failover.
 const NODE_TIMEOUT: &str = "cluster-node-timeout 3000";
 
-/// A node starts, the cluster agrees, a replica takes over: seconds each, but
-/// tests share the machine.
+/// Starting a node, agreeing in the cluster and taking over take seconds each,
+/// but tests share the machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Six servers that agree on who has which slots.
+/// Six servers that agree on the owners of slots.
 pub(crate) struct Cluster {
     pub(crate) servers: Vec<Server>,
 }
@@ -24,18 +24,18 @@ pub(crate) struct Node {
     pub(crate) id: String,
     pub(crate) port: u16,
     pub(crate) failed: bool,
-    /// The id of its master, of a replica.
+    /// For a replica, the id of its master.
     pub(crate) replica_of: Option<String>,
     pub(crate) slots: Vec<RangeInclusive<u16>>,
 }
 
 impl Cluster {
-    /// A cluster that is ready for commands, with these lines in the
-    /// configuration of every node.
+    /// A cluster that is ready for commands, with these lines in each node's
+    /// configuration.
     pub(crate) fn start(settings: &[&str]) -> Self {
         let all = [
             &["cluster-enabled yes", NODE_TIMEOUT],
-            // A replica that has lost its master takes over however long ago.
+            // A replica takes over however long ago it lost its master.
             &["cluster-replica-validity-factor 0", "appendfsync no"],
             settings,
         ]
@@ -58,8 +58,8 @@ impl Cluster {
         cluster
     }
 
-    /// The location of a filter of this name. Two nodes are named, so that one
-    /// of them may be away.
+    /// The location of a filter with this name. Lists two nodes, so that one of
+    /// them may be down.
     pub(crate) fn location(&self, name: &str) -> String {
         let [first, .., last] = &self.servers[..] else {
             unreachable!("a cluster has six servers")
@@ -85,20 +85,20 @@ impl Cluster {
         found.expect("a node of this cluster")
     }
 
-    /// All nodes, as one that is up sees them.
+    /// All nodes, as seen by one that is up.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         let server = self.up().next().expect("a node is up");
         nodes_seen_by(server).expect("a node that is up answers")
     }
 
-    /// Those that have slots and are up.
+    /// The masters that have slots and are up.
     pub(crate) fn masters(&self) -> Vec<Node> {
         let mut nodes = self.nodes();
         nodes.retain(|node| !node.slots.is_empty() && !node.failed);
         nodes
     }
 
-    /// The master that has a slot.
+    /// The master that owns a slot.
     pub(crate) fn owner(&self, slot: u16) -> Node {
         let has = |node: &Node| node.slots.iter().any(|range| range.contains(&slot));
         self.masters()
@@ -112,7 +112,7 @@ impl Cluster {
         server.cli(&["CLUSTER", "KEYSLOT", key]).parse().unwrap()
     }
 
-    /// Every key of the cluster that begins like this, with its master.
+    /// All keys of the cluster with this prefix, with their masters.
     pub(crate) fn keys(&self, beginning: &str) -> Vec<(String, Node)> {
         let mut keys = Vec::new();
         for node in self.masters() {
@@ -124,8 +124,8 @@ impl Cluster {
         keys
     }
 
-    /// Until all nodes that are up see the same: every slot on a master that
-    /// is up, and every replica in step.
+    /// Waits until all nodes that are up agree: every slot is on a master that
+    /// is up, and every replica is in sync.
     pub(crate) fn wait(&self) {
         until("the cluster to agree", PATIENCE, || {
             let mut views = self.up().map(|server| {
@@ -148,7 +148,7 @@ impl Cluster {
         });
     }
 
-    /// Ends a node as a crash does, and waits until the rest agrees again.
+    /// Kills a node, like a crash, and waits until the others agree again.
     pub(crate) fn lose(&mut self, port: u16) {
         self.server_mut(port).kill();
         let lost = move |nodes: Vec<Node>| {
@@ -162,8 +162,8 @@ impl Cluster {
         self.wait();
     }
 
-    /// A slot begins to move: from now on its old master sends clients that
-    /// ask for keys it no longer has to the new one (ASK).
+    /// Starts to move a slot: from now on, its old master redirects clients to
+    /// the new one (ASK) for keys that it no longer has.
     pub(crate) fn open_move(&self, slot: u16, to: &Node) {
         let from = self.owner(slot);
         let slot = slot.to_string();
@@ -173,7 +173,7 @@ impl Cluster {
         old.cli(&[&set[..], &["MIGRATING", &to.id]].concat());
     }
 
-    /// Its keys move.
+    /// Moves its keys.
     pub(crate) fn move_keys(&self, slot: u16, to: &Node) {
         let old = self.server(self.owner(slot).port);
         loop {
@@ -188,7 +188,8 @@ impl Cluster {
         }
     }
 
-    /// The slot is the new master's. From now on the old one says MOVED.
+    /// Assigns the slot to the new master. From now on, the old one answers
+    /// MOVED.
     pub(crate) fn close_move(&self, slot: u16, to: &Node) {
         let from = self.owner(slot);
         let slot = slot.to_string();
@@ -220,7 +221,7 @@ fn parse(line: &str) -> Node {
         port: port.parse().unwrap(),
         failed: flags.split(',').any(|flag| flag == "fail"),
         replica_of: (*master != "-").then(|| master.to_string()),
-        // Slots on the move are in brackets, beside the range that has them.
+        // Moving slots are in brackets, next to the ranges that contain them.
         slots: (slots.iter().filter(|text| !text.starts_with('[')))
             .map(|text| range(text))
             .collect(),

@@ -1,5 +1,5 @@
-//! Real redis-servers for tests, on free loopback ports, with folders of their
-//! own. They end with the test, however that ends.
+//! Real redis-servers for tests, on free loopback ports, each with its own
+//! folder. They end with the test, however it ends.
 
 mod certificate;
 mod cluster;

@@ -1,12 +1,12 @@
-//! A wire between a client and a server that can be cut or held at a chosen
-//! moment.
+//! A connection between a client and a server that can be cut or held at a
+//! chosen moment.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Passes bytes on, until told otherwise.
+/// Forwards bytes until told to stop.
 pub(crate) struct Proxy {
     port: u16,
     rules: Arc<Mutex<Rules>>,
@@ -14,16 +14,16 @@ pub(crate) struct Proxy {
 
 #[derive(Default)]
 struct Rules {
-    /// What the server says stays here.
+    /// The server's answers are held back.
     held: bool,
-    /// What it says goes out byte by byte, slowly.
+    /// The server's answers are forwarded slowly, byte by byte.
     dripping: bool,
-    /// The line goes dead at the request that has this text in it: before it
-    /// is passed on, or behind it, so that it is executed and not answered.
+    /// Cuts the connection at the request that contains this text: before it is
+    /// forwarded, or after, so that it is executed but not answered.
     cut: Option<(When, String)>,
-    /// Nobody gets through any more.
+    /// No bytes are forwarded any more.
     dead: bool,
-    /// How many clients have come.
+    /// The number of clients so far.
     clients: usize,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum When {
 }
 
 impl Proxy {
-    /// To the server on this port of the loopback.
+    /// Forwards to the server on this loopback port.
     pub(crate) fn start(to: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -42,7 +42,7 @@ impl Proxy {
         let shared = Arc::clone(&rules);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                // The last of them went with the test.
+                // The test has dropped all other references.
                 if Arc::strong_count(&shared) == 1 {
                     return;
                 }
@@ -74,27 +74,28 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// What the server says from now on gets nowhere.
+    /// Holds back the server's answers from now on.
     pub(crate) fn hold(&self) {
         self.rules.lock().unwrap().held = true;
     }
 
-    /// What the server says from now on takes for ever.
+    /// Slows down the server's answers from now on.
     pub(crate) fn drip(&self) {
         self.rules.lock().unwrap().dripping = true;
     }
 
-    /// And no more.
+    /// Ends `hold` and `drip`.
     pub(crate) fn flow(&self) {
         self.rules.lock().unwrap().dripping = false;
     }
 
-    /// Cuts the line for ever at the first request with this text.
+    /// Cuts the connection at the first request with this text, for good.
     pub(crate) fn cut(&self, when: When, text: &str) {
         self.rules.lock().unwrap().cut = Some((when, text.to_owned()));
     }
 
-    /// How many connections there have been: one that has lost patience makes another.
+    /// The number of connections so far: a client that has given up on one
+    /// opens another.
     pub(crate) fn clients(&self) -> usize {
         self.rules.lock().unwrap().clients
     }
@@ -106,7 +107,7 @@ impl Proxy {
 
 fn requests(rules: &Mutex<Rules>, mut from: TcpStream, mut to: TcpStream) {
     let mut buffer = vec![0; 1 << 16];
-    // The text may come in two pieces.
+    // The text may arrive in two pieces.
     let mut recent: Vec<u8> = Vec::new();
     while let Ok(len @ 1..) = from.read(&mut buffer) {
         recent.drain(..recent.len().saturating_sub(1 << 10));

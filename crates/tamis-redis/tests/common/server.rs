@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A shell between the test and its server. It ends the server when its
-/// standard input ends, which happens even if the test is killed, and then
+/// standard input closes, which happens even if the test is killed, and then
 /// removes the server's folder unless told to keep it.
 const KEEPER: &str = r#"
 trap "" INT
@@ -23,10 +23,10 @@ wait $server 2>/dev/null
 [ "$last" = keep ] || rm -rf "$1"
 "#;
 
-/// The program to start: the one on the path, unless another is named, as
+/// The program to start: the one in the path, unless another is named, as
 /// `tests/servers` does for newer versions.
 fn program(settings: &[String]) -> String {
-    // The newer ones come without TLS.
+    // The newer ones are built without TLS.
     let tls = settings.iter().any(|line| line.starts_with("tls-port"));
     let named = std::env::var("TAMIS_REDIS_SERVER").ok();
     named
@@ -34,14 +34,14 @@ fn program(settings: &[String]) -> String {
         .unwrap_or_else(|| "redis-server".into())
 }
 
-/// A redis-server of the test's own.
+/// A redis-server for one test.
 pub(crate) struct Server {
     program: String,
-    /// `--sentinel`, or nothing.
+    /// `--sentinel` or empty.
     mode: &'static str,
     port: u16,
     folder: PathBuf,
-    /// What redis-cli needs to get in.
+    /// Arguments that redis-cli needs to log in.
     credentials: Vec<String>,
     /// `None` while the server is down.
     running: Option<Running>,
@@ -58,17 +58,18 @@ impl Server {
         Self::start_on("port", settings, &[])
     }
 
-    /// A server whose only port is of this kind (`port` or `tls-port`), and
-    /// which redis-cli enters with these arguments.
+    /// A server whose only port is of this kind (`port` or `tls-port`).
+    /// redis-cli needs these arguments to connect.
     pub(crate) fn start_on(port_kind: &str, settings: &[&str], credentials: &[&str]) -> Self {
-        // Between finding a port free and taking it, someone else may.
+        // Another process may take a free port before we do.
         let found = (0..10).find_map(|_| Self::try_start(port_kind, settings));
         let mut server = found.expect("no redis-server started on any of 10 free ports");
         server.credentials = credentials.iter().map(|arg| arg.to_string()).collect();
         server
     }
 
-    /// A Sentinel that alone decides who is the master called `service`.
+    /// A single Sentinel that decides which server is the master called
+    /// `service`.
     pub(crate) fn sentinel(service: &str, master: &Self) -> Self {
         let found = (0..10).find_map(|_| {
             let (port, _) = free_ports();
@@ -90,7 +91,7 @@ impl Server {
             "bind 127.0.0.1".to_string(),
             "save \"\"".into(),
             "enable-debug-command yes".into(),
-            // A replica need not wait for more replicas to come.
+            // A replica shouldn't wait for further replicas to connect.
             "repl-diskless-sync-delay 0".into(),
         ];
         if port_kind != "port" {
@@ -120,7 +121,7 @@ impl Server {
         server.run().then_some(server)
     }
 
-    /// Whether the server came up; not if its port is taken.
+    /// Starts the server; returns false if its port is taken.
     fn run(&mut self) -> bool {
         let log = self.folder.join("log");
         fs::write(&log, "").unwrap();
@@ -139,7 +140,8 @@ impl Server {
             keeper,
             pid: pid.trim().into(),
         });
-        // Its own log tells; a connection might reach someone else's server.
+        // Its own log is reliable; a connection might reach another test's
+        // server.
         let mut up = false;
         until("redis-server to start", Duration::from_secs(60), || {
             let log = fs::read_to_string(&log).unwrap();
@@ -174,7 +176,7 @@ impl Server {
         })
     }
 
-    /// The same for a server that may be away or refuse.
+    /// The same for a server that may be down or refuse the command.
     pub(crate) fn try_cli<A: AsRef<OsStr>>(&self, command: &[A]) -> Result<String, String> {
         let bytes = self.ask(command)?;
         Ok(String::from_utf8_lossy(&bytes).trim_end().into())
@@ -203,7 +205,7 @@ impl Server {
         }
     }
 
-    /// Makes the server believe that nobody has used a key for so long.
+    /// Makes a key look idle for this many seconds.
     pub(crate) fn age(&self, key: &str, seconds: u32) {
         let lua = "local dump = redis.call('DUMP', KEYS[1]) return redis.call('RESTORE', \
                    KEYS[1], 0, dump, 'REPLACE', 'IDLETIME', ARGV[1])";
@@ -219,12 +221,12 @@ impl Server {
             .find_map(|line| Some(line.trim().strip_prefix(field)?.strip_prefix(':')?.into()))
     }
 
-    /// Ends the server at once, as a crash does. What it wrote stays.
+    /// Kills the server, like a crash. Written data stays.
     pub(crate) fn kill(&mut self) {
         self.end("keep\n");
     }
 
-    /// Starts it again where it was, with what it had written.
+    /// Restarts it in the same place, with the data that it had written.
     pub(crate) fn restart(&mut self) {
         assert!(!self.is_up());
         assert!(
@@ -234,7 +236,7 @@ impl Server {
         );
     }
 
-    /// The process stands still: connections stay open and nothing is answered.
+    /// Stops the process: connections stay open, but nothing is answered.
     pub(crate) fn freeze(&self) {
         self.signal("-STOP");
     }
@@ -252,7 +254,7 @@ impl Server {
     fn end(&mut self, last: &str) {
         if let Some(Running { mut keeper, .. }) = self.running.take() {
             let mut input = keeper.stdin.take().unwrap();
-            // A keeper that is gone has nothing left to do.
+            // If the keeper is gone, there is nothing to do.
             let _ = input.write_all(last.as_bytes());
             drop(input);
             let _ = keeper.wait();
@@ -268,14 +270,14 @@ impl Drop for Server {
     }
 }
 
-/// Two ports that nobody listens on: one for clients, one for the cluster. They are below those
-/// that systems give to whoever wants any, so that a server that was down finds its ports free
-/// again; from other tests its folder keeps them.
+/// Two free ports: one for clients, one for the cluster. They are below those that systems assign
+/// automatically, so that a restarted server finds its ports free; its folder reserves them among
+/// tests.
 fn free_ports() -> (u16, u16) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
     loop {
-        // Processes begin at different ports.
+        // Each process starts with different ports.
         let pair = (std::process::id().wrapping_mul(101)).wrapping_add(NEXT.fetch_add(1, Relaxed));
         let port = 10_000 + 2 * (pair % 11_000) as u16;
         if is_free(port) && is_free(port + 1) {
@@ -284,8 +286,8 @@ fn free_ports() -> (u16, u16) {
     }
 }
 
-/// Waits for something that takes a moment, and fails the test if it takes
-/// longer than anyone would wait.
+/// Waits for something that takes a moment, and fails the test if it takes much
+/// too long.
 pub(crate) fn until(what: &str, most: Duration, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {

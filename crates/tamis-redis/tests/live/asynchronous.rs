@@ -1,12 +1,12 @@
-//! The same filter for services that wait for many things at once.
+//! The same filter for asynchronous services.
 
 use crate::common::Server;
 use crate::*;
 use tamis_redis::{Error, aio};
 use tokio::task::JoinSet;
 
-/// Tasks on two threads, over one connection a node: the same answers and
-/// bytes as a local filter, with each key new once.
+/// Tasks on two threads share one connection per node: they get the same
+/// answers and bytes as a local filter, and each key is new once.
 async fn shared_by_tasks(place: Location) {
     let plan = plan(20_000, 1e-7);
     let hasher = Hasher::seeded(7);
@@ -115,7 +115,7 @@ async fn counting_and_growing() {
     copied.delete().await.unwrap();
 }
 
-/// Silence and loss are errors here, too, and nothing waits for ever.
+/// Silence and loss are errors here, too, and no call waits forever.
 #[tokio::test]
 async fn silence_and_loss() {
     let mut server = Server::start(&[]);
@@ -144,7 +144,7 @@ async fn silence_and_loss() {
     filter.insert_many(&all_keys, &mut new).await.unwrap();
     assert!(filter.contains(&all_keys[0]).await.unwrap());
 
-    // Gone and back, and empty.
+    // Restarted, and empty.
     server.kill();
     let down = tokio::time::timeout(patience, aio::RedisFilter::open(&place, &impatient())).await;
     assert!(down.expect("it hangs").is_err());

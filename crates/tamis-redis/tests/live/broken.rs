@@ -1,5 +1,5 @@
-//! Something is broken, and the rest is not: a filter among filters, a node among
-//! nodes, a record that was cut. And servers that are not what they seem.
+//! One thing is broken and the rest isn't: a filter among filters, a node among
+//! nodes, a truncated record. And servers that aren't what they seem.
 
 use crate::common::{Cluster, Server};
 use crate::*;
@@ -17,7 +17,7 @@ fn chunk_of(server: &Server, name: &str) -> String {
     chunks.lines().next().unwrap().to_owned()
 }
 
-/// A part of the wrong type: its filter is named, and the others are listed.
+/// A part has the wrong type: its filter is named, and the others are listed.
 #[test]
 fn a_part_of_the_wrong_type() {
     let server = Server::start(&[]);
@@ -55,7 +55,7 @@ fn a_part_of_the_wrong_type() {
     assert!(reason.contains(&chunk_of(&server, "bits")), "{reason}");
     assert!(reason.contains("got a list"), "{reason}");
     survey.collect(&options()).unwrap();
-    // Each can be deleted or replaced.
+    // Each of them can be deleted or replaced.
     for name in ["bits", "forgets"] {
         RedisFilter::delete_at(&at(&server, name), &options()).unwrap();
     }
@@ -69,7 +69,7 @@ fn a_part_of_the_wrong_type() {
     assert_eq!(survey.filters.len(), 3);
 }
 
-/// A node that is dead, and stays so: what the others have is listed.
+/// A node is dead and stays dead: filters on the others are listed.
 #[test]
 fn a_dead_node() {
     let mut cluster = Cluster::start(&[
@@ -77,7 +77,7 @@ fn a_dead_node() {
         "cluster-require-full-coverage no",
     ]);
     let masters = cluster.masters();
-    // Filters of one string, whose records are all over the cluster.
+    // Single-string filters, whose records are spread over the cluster.
     let names: Vec<String> = (0..12).map(|i| format!("filter{i}")).collect();
     for name in &names {
         let place = location(&cluster.location(name));
@@ -113,7 +113,7 @@ fn a_dead_node() {
     assert!(survey.collect(&impatient()).unwrap().is_empty());
 }
 
-/// A record that was cut or changed is as good as none: the filter can be deleted
+/// A truncated or changed record counts as missing: the filter can be deleted
 /// and replaced.
 #[test]
 fn a_damaged_record() {
@@ -158,11 +158,11 @@ fn a_damaged_record() {
                     plan.kind()
                 );
             }
-            // Without record and twin, nobody knows the hash next to them; `gc` does.
+            // Without record and twin, only `gc` finds the hash next to them.
             server.cli(&["FLUSHALL"]);
         }
     }
-    // What is not a filter is never touched.
+    // A key that isn't a filter's is never touched.
     server.cli(&["SET", "cut", "TAMIS"]);
     assert!(RedisFilter::delete_at(&at(&server, "cut"), &options()).is_err());
     assert_eq!(server.cli(&["GET", "cut"]), "TAMIS");
@@ -175,7 +175,7 @@ fn refusal(text: &str) -> String {
     error.to_string()
 }
 
-/// Whoever is at the other end is told apart at once.
+/// Every kind of server at the other end is recognised at once.
 #[test]
 fn not_a_redis_server() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -208,7 +208,7 @@ fn not_a_redis_server() {
     assert!(text.contains("not a node of a cluster"), "{text}");
 }
 
-/// Every node was reset: it has no slots, and knows of nobody who has.
+/// All nodes were reset: they have no slots, and don't know who does.
 #[test]
 fn a_cluster_that_was_reset() {
     let server = Server::start(&["cluster-enabled yes", "cluster-node-timeout 1000"]);

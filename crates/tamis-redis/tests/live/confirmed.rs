@@ -1,5 +1,5 @@
-//! What was confirmed for replicas is on the replica that takes over, whatever
-//! the server calls a write.
+//! Keys confirmed with replicas are on the replica that takes over, whatever
+//! the server counts as a write.
 
 use crate::common::{Proxy, Server, until};
 use crate::*;
@@ -29,13 +29,13 @@ impl Pair {
         }
     }
 
-    /// A worker waits for the replica.
+    /// Whether a worker is waiting for the replica.
     fn someone_waits(&self) -> bool {
         let blocked = self.master.info("clients", "blocked_clients");
         blocked.is_some_and(|blocked| blocked != "0")
     }
 
-    /// The master is lost, and the replica takes over.
+    /// Kills the master and lets the replica take over.
     fn fail_over(&mut self) -> &Server {
         self.master.kill();
         self.replica.cli(&["REPLICAOF", "NO", "ONE"]);
@@ -43,7 +43,7 @@ impl Pair {
     }
 }
 
-/// Patient with the replica, and not with the server.
+/// Waits long for the replica, but not for the server.
 fn careful() -> Options {
     impatient().wait_replicas(1, Duration::from_secs(30))
 }
@@ -56,7 +56,7 @@ fn add(place: &Location, options: Options) -> JoinHandle<Result<(), Error>> {
     })
 }
 
-/// What was confirmed is on the replica.
+/// Checks that the confirmed keys are on the replica.
 fn holds(mut pair: Pair, name: &str, added: JoinHandle<Result<(), Error>>) {
     let replica = pair.fail_over();
     let confirmed = match added.join().unwrap() {
@@ -76,7 +76,7 @@ fn kinds() -> [(&'static str, Plan); 2] {
 }
 
 /// The connection breaks while the worker waits for the replica. It adds the
-/// keys again, which are there already.
+/// keys again, which exist already.
 #[test]
 fn keys_that_are_sent_again() {
     for (name, plan) in kinds() {
@@ -98,8 +98,8 @@ fn keys_that_are_sent_again() {
     }
 }
 
-/// Another process adds keys that a first one, which has died, was not
-/// confirmed.
+/// A process dies before its keys are confirmed, and another adds the same
+/// keys.
 #[test]
 fn keys_that_another_has_left_unconfirmed() {
     for (name, plan) in kinds() {
@@ -120,7 +120,7 @@ fn keys_that_another_has_left_unconfirmed() {
     }
 }
 
-/// And those that a growing filter finds in its older layers.
+/// Keys that a growing filter finds in its older layers.
 #[test]
 fn keys_in_an_older_layer() {
     let pair = Pair::start();
@@ -132,7 +132,7 @@ fn keys_in_an_older_layer() {
         .insert_many(&confirmed, &mut vec![false; confirmed.len()])
         .unwrap();
     pair.stream.hold();
-    // By workers that do not wait for the replica.
+    // Added by workers that don't wait for the replica.
     let mut hasty = RedisFilter::open(&place, &options()).unwrap();
     insert(&mut hasty, &keys(0..10_000));
     let added = add(&place, careful());
@@ -144,15 +144,14 @@ fn keys_in_an_older_layer() {
     holds(pair, "older", added);
 }
 
-/// In a cluster, keys are confirmed only when what leads to them is: without
-/// the record or its layers on the home's replica they would be lost with the
-/// home.
+/// In a cluster, keys are confirmed only when the record and the layers are on
+/// the home's replica, too: without these, they would be lost with the home.
 #[test]
 fn the_way_to_the_keys() {
     let cluster = cluster();
     let careful = impatient().wait_replicas(1, Duration::from_millis(500));
     for kind in [Kind::Blocked, Kind::Growing] {
-        // A filter whose string is not where its record is.
+        // A filter whose string isn't on the node of its record.
         let plan = Plan::one_line(kind, 1_000, 0.01).unwrap();
         let (place, home) = (0..)
             .find_map(|i| {

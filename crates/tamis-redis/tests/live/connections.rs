@@ -1,4 +1,4 @@
-//! How servers are reached, what is told of it, and what errors say.
+//! How servers are reached, what is reported about it, and the texts of errors.
 
 use crate::common::{Server, until};
 use crate::*;
@@ -9,7 +9,8 @@ fn created(at: &Location, options: &Options) -> RedisFilter {
     RedisFilter::create(at, &plan(10_000, 0.01), Hasher::default(), options).unwrap()
 }
 
-/// Which server, which command, how long: not the number of a system call.
+/// Errors name the server, the command and the time, not the number of a system
+/// call.
 #[test]
 fn errors_name_the_node_the_command_and_the_time() {
     let server = Server::start(&[]);
@@ -24,12 +25,12 @@ fn errors_name_the_node_the_command_and_the_time() {
     let beginning = format!("no answer from {} in ", server.address());
     let told = added.split_once(&beginning).expect(&added).1;
     let seconds = told.split_once(" s to ").expect(&added).0;
-    // The time it took, which may be more.
+    // The time it took, which may be longer.
     assert!(seconds.parse::<f64>().expect(&added) >= 3.5, "{added}");
     assert!(!added.contains("os error"), "{added}");
     server.thaw();
 
-    // Connecting, too. The listener's queue takes us, and nobody answers.
+    // Connecting as well. The listener's queue accepts us, but no answer comes.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let place = location(&format!("redis://{address}/seen"));
@@ -45,7 +46,7 @@ fn errors_name_the_node_the_command_and_the_time() {
     assert_eq!(node, Some(address.to_string()));
 }
 
-/// What a server refuses is said with its address, and with its own words.
+/// A server's refusal is reported with its address and its own words.
 #[test]
 fn refusals_name_the_node() {
     let server = Server::start(&[]);
@@ -102,11 +103,11 @@ fn what_happened_is_counted() {
     } = filter.stats();
     assert_eq!(reconnects, 1);
     assert!(retries > 0);
-    // Old keys whose first answer was lost are called new.
+    // Old keys whose first answer was lost are reported as new.
     assert!(ambiguous_keys > 900, "{ambiguous_keys}");
 }
 
-/// Where nothing fails, nobody connects again.
+/// Without failures, no client reconnects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_cluster() {
     let place = location(&cluster().location("healthy"));
@@ -121,7 +122,7 @@ async fn a_healthy_cluster() {
     filter.delete().unwrap();
 }
 
-/// What is wrong is said once.
+/// An error is reported once.
 #[test]
 fn a_cause_is_told_once() {
     let place = location("redis://[::1]:1/seen");
@@ -136,7 +137,7 @@ fn a_cause_is_told_once() {
     assert!(text.contains("[::1]:1"), "{text}");
 }
 
-/// However many tasks lose a connection, one of them opens the next.
+/// However many tasks lose a connection, only one of them opens the next.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clones_reconnect_once() {
     let server = Server::start(&[]);
@@ -160,7 +161,7 @@ async fn clones_reconnect_once() {
     assert_eq!(filter.stats().connections, 6);
 }
 
-/// The newer protocol, on one server and in a cluster.
+/// RESP3, on one server and in a cluster.
 #[test]
 fn resp3() {
     let one = format!("redis://{}/resp3?protocol=resp3", server().address());

@@ -1,4 +1,4 @@
-//! Counting filters: what one worker adds another may remove.
+//! Counting filters: workers can remove keys that others have added.
 
 use crate::*;
 use tamis_redis::Error;
@@ -15,8 +15,8 @@ fn remove(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
     removed
 }
 
-/// Step by step like a local one: adding, counting up to where counters stay,
-/// removing, asking for what was never there.
+/// Step by step like a local filter: adding, counting up to the maximum,
+/// removing, looking up absent keys.
 fn like_a_local_one(place: &Location) {
     let (mut remote, mut local) = pair(place, &counting(2_000, 0.01));
     let check = |remote: &mut RedisFilter, local: &mut AnyFilter, step: &str| {
@@ -28,7 +28,8 @@ fn like_a_local_one(place: &Location) {
     assert_eq!(insert(&mut remote, &all_keys), expected);
     check(&mut remote, &mut local, "added");
 
-    // A key in one batch more than once, and more often than counters go.
+    // The same key several times in one batch, and more often than counters
+    // count.
     let often: Vec<String> = std::iter::repeat_n(keys(0..3), 20).flatten().collect();
     let mut expected = vec![false; often.len()];
     local.insert_many(&often, &mut expected).unwrap();
@@ -46,7 +47,7 @@ fn like_a_local_one(place: &Location) {
     assert_eq!(remove(&mut remote, &gone), expected);
     check(&mut remote, &mut local, "removed");
 
-    // Most of them were never there: nothing is taken from anyone.
+    // Most of them are absent: removing them changes no counter.
     let absent = keys(100_000..101_000);
     let hashes: Vec<_> = absent
         .iter()
@@ -74,13 +75,13 @@ fn like_a_local_one_in_a_cluster() {
     like_a_local_one(&location(&cluster().location("counting")));
 }
 
-/// Workers add and remove at once; in the end every counter is what the keys
-/// that stayed make it.
+/// Workers add and remove at the same time; in the end, every counter matches
+/// the remaining keys.
 #[test]
 fn added_by_one_removed_by_another() {
     const WORKERS: u64 = 8;
     let place = at(server(), "counting-workers");
-    // Roomy: a counter that reached 15 would stay there.
+    // Large enough that no counter reaches 15, where it would stay.
     let (mut remote, mut local) = pair(&place, &counting(50_000, 1e-4));
     let of = |worker: u64| keys(worker * 2_000..worker * 2_000 + 2_000);
     std::thread::scope(|scope| {
@@ -92,8 +93,8 @@ fn added_by_one_removed_by_another() {
             });
         }
     });
-    // Half of each worker's keys is removed by its neighbour, while all add a
-    // second time those of the next.
+    // Half of each worker's keys are removed by its neighbour, while all add
+    // those of the next worker a second time.
     std::thread::scope(|scope| {
         for worker in 0..WORKERS {
             let place = &place;
@@ -122,7 +123,7 @@ fn added_by_one_removed_by_another() {
     remote.delete().unwrap();
 }
 
-/// Of many who remove a key that was added once, one does.
+/// When many workers remove a key that was added once, exactly one succeeds.
 #[test]
 fn removed_by_one_of_many() {
     let place = at(server(), "counting-race");

@@ -1,12 +1,12 @@
-//! The example of docs/sharing.md does what the page says.
+//! The example in docs/sharing.md does what the page says.
 
 use crate::example::crawl;
 use crate::*;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Three crawlers with overlapping lists, started at once: each URL is fetched
-/// by one of them.
+/// Three crawlers with overlapping lists start at once: each URL is fetched by
+/// one of them.
 #[test]
 fn each_page_is_fetched_once() {
     let place = at(server(), "crawl");
@@ -32,12 +32,13 @@ fn each_page_is_fetched_once() {
         .unwrap();
 }
 
-/// The server is away for a while: pages may be fetched twice, none is missed.
+/// The server is down for a while: pages may be fetched twice, but none is
+/// missed.
 #[test]
 fn no_page_is_missed_when_the_server_stands_still() {
     let server = common::Server::start(&[]);
     let place = at(&server, "crawl");
-    // Shorter than the server stands still, so that answers do stay open.
+    // Shorter than the server's pause, so that some answers are lost.
     let options = impatient().retry_for(Duration::ZERO);
     let mut times = HashMap::<String, usize>::new();
     std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! A master dies under load and its replica takes over: what was confirmed
-//! with `WAIT` is still there, and the run completes.
+//! A master dies under load and its replica takes over: keys confirmed with
+//! `WAIT` are still there, and the run completes.
 
 use crate::common::{Cluster, until};
 use crate::*;
@@ -9,8 +9,8 @@ use tamis_redis::Error;
 const WORKERS: u64 = 3;
 const BATCH: u64 = 500;
 
-/// Adds batch after batch until told to stop; how many keys were confirmed.
-/// Keys that were not are sent again, as a worker should.
+/// Adds batches until told to stop; returns how many keys were confirmed. Sends
+/// unconfirmed keys again, as a worker should.
 fn load(
     place: &Location,
     options: &Options,
@@ -46,9 +46,9 @@ pub(crate) fn large() -> Plan {
     plan(29_000_000, 0.01)
 }
 
-/// Runs workers while `unrest` happens, and asks for every confirmed key
-/// afterwards. The filter ends with the same bytes as a local one, unless it
-/// grows, when its layers are filled as its workers come, or forgets.
+/// Runs workers while `unrest` happens, and looks up every confirmed key
+/// afterwards. The filter has the same bytes as a local one, except for growing
+/// filters, whose layers depend on the workers' order, and windows.
 pub(crate) fn survives(
     cluster: &mut Cluster,
     name: &str,
@@ -68,7 +68,7 @@ pub(crate) fn survives(
             .map(|keys| keys.load(Relaxed))
             .collect::<Vec<_>>()
     };
-    // Each worker has got on by at least so many keys.
+    // Waits until each worker has added at least this many keys.
     let progress = |what: &str| {
         let before = total();
         until(what, Duration::from_secs(100), || {
@@ -79,7 +79,7 @@ pub(crate) fn survives(
         });
     };
     std::thread::scope(|scope| {
-        // Whatever happens here, the workers must end.
+        // The workers must end even after a panic here.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -127,7 +127,7 @@ fn a_master(cluster: &Cluster, name: &str) -> u16 {
     chunks.first().expect("the filter has chunks").1.port
 }
 
-/// Once each in an ordinary run; more often if asked to.
+/// Once each in an ordinary run; more often on request.
 #[test]
 fn a_master_is_killed() {
     let rounds = std::env::var("TAMIS_FAILOVERS").map_or(1, |rounds| rounds.parse().unwrap());
@@ -145,14 +145,15 @@ fn a_master_is_killed() {
         for (kind, plan) in kinds {
             let name = format!("killed-{kind}-{round}");
             survives(&mut cluster, &name, &plan, &options, |cluster| {
-                // The node of the name, and one of the others.
+                // The home node, and another one.
                 let home = cluster.owner(cluster.slot_of(&name)).port;
                 let port = match round % 2 {
                     0 => home,
                     _ => a_master(cluster, &name),
                 };
                 cluster.lose(port);
-                // Its place as a replica must be taken, or nothing is confirmed there.
+                // The old master must become a replica, otherwise nothing is
+                // confirmed there.
                 cluster.server_mut(port).restart();
                 cluster.wait();
             });
@@ -160,7 +161,7 @@ fn a_master_is_killed() {
     }
 }
 
-/// The operator changes the roles, which loses nothing even without `WAIT`.
+/// The operator swaps the roles, which loses nothing even without `WAIT`.
 #[test]
 fn roles_are_changed_by_hand() {
     let mut cluster = Cluster::start(&[]);
@@ -188,8 +189,7 @@ fn roles_are_changed_by_hand() {
     );
 }
 
-/// Replicas that do not keep up: the keys are on the master, but that is not
-/// what was asked for.
+/// Replicas don't keep up: the keys are on the master, but that isn't enough.
 #[test]
 fn too_few_replicas() {
     let place = at(server(), "no-replicas");
@@ -213,17 +213,17 @@ fn too_few_replicas() {
     filter.delete().unwrap();
 }
 
-/// One master of three is silent: its keys are not confirmed, the others' are.
+/// One of three masters is silent: its keys aren't confirmed, the others' are.
 #[test]
 fn a_silent_master() {
     let mut cluster = Cluster::start(&[]);
     let place = location(&cluster.location("silent"));
     let (created, _) = pair(&place, &plan(29_000_000, 0.01));
     drop(created);
-    // Asked once, or a replica that takes over might answer.
+    // Asks only once, otherwise a replica that takes over might answer.
     let once = impatient().retry_for(Duration::ZERO);
     let mut filter = RedisFilter::open(&place, &once).unwrap();
-    // Without the record nothing is confirmed.
+    // Without the record, nothing is confirmed.
     let home = cluster.owner(cluster.slot_of("silent")).port;
     let chunks = cluster.keys("silent:");
     let mut ports = chunks.iter().map(|(_, node)| node.port);
@@ -245,7 +245,7 @@ fn a_silent_master() {
         open.iter().all(|i| !new[*i]),
         "an unanswered key is called new"
     );
-    // What is not named is in, and was called new.
+    // Keys that aren't listed were added, and reported as new.
     let done: Vec<_> = (0..batch.len())
         .filter(|i| open.binary_search(i).is_err())
         .collect();

@@ -5,7 +5,7 @@ use tamis::internals::raw::{BlockedShape, CountingShape};
 use tamis::{Blocked, Counting, Growing, KeyCount};
 use tamis_redis::Error;
 
-/// Every kind that Redis takes, filled.
+/// A filled filter of every kind that Redis supports.
 fn filters() -> Vec<(&'static str, AnyFilter)> {
     let blocked = |shape| AnyFilter::from_plan(&Plan::of(shape, 5_000), Hasher::seeded(7)).unwrap();
     let one = blocked(BlockedShape::new(1_000, 6, 1).unwrap().into());
@@ -60,7 +60,7 @@ fn there_and_back(place: impl Fn(&str) -> Location) {
         assert_eq!(contains(&mut opened, &absent), expected, "{name}");
         opened.verify().unwrap();
 
-        // Added to on either side, they stay equal.
+        // After the same additions on both sides, they stay equal.
         let mut local = local;
         let more = keys(20_000..21_000);
         let mut new = vec![false; more.len()];
@@ -73,12 +73,13 @@ fn there_and_back(place: impl Fn(&str) -> Location) {
     }
 }
 
-/// The body without what is counted in it: a growing filter in Redis counts
-/// the room that it has given out, of which keys that look old take none.
+/// The body without its counts: a growing filter in Redis counts the room that
+/// it has given out, including room that keys which look old don't use.
 fn uncounted(filter: &AnyFilter) -> Vec<u8> {
     let mut bytes = body(filter);
     if filter.kind() == Kind::Growing {
-        // Before each layer a line says its lines, its capacity and its keys.
+        // A line before each layer contains its lines, its capacity and its
+        // keys.
         let mut at = 0;
         while at < bytes.len() {
             let lines = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -99,10 +100,10 @@ fn there_and_back_in_a_cluster() {
     there_and_back(|name| location(&cluster().location(name)));
 }
 
-/// The strings in Redis are the file's bytes, each with one byte behind it.
+/// The strings in Redis are the file's bytes, each followed by a foot.
 #[test]
 fn strings_are_the_files_bytes() {
-    // Behind the lines of each.
+    // The bytes after the lines of each chunk.
     const FOOT: usize = 10;
     let at = at(server(), "strings");
     let (mut remote, mut local) = pair(&at, &plan(2_000_000, 0.001));
@@ -125,7 +126,7 @@ fn strings_are_the_files_bytes() {
     remote.delete().unwrap();
 }
 
-/// A file made by a download is a file like any other.
+/// A downloaded file is a file like any other.
 #[test]
 fn a_download_is_a_usable_file() {
     let at = at(server(), "usable");
@@ -146,7 +147,7 @@ fn a_download_is_a_usable_file() {
         AnyFilter::verify(&path, &tamis::Open::new()).unwrap(),
         "sealed"
     );
-    // Nobody counted, so the file does not claim that.
+    // Keys weren't counted, so the file doesn't claim a count.
     assert!(
         matches!(opened.keys(), KeyCount::Estimated(_)),
         "{:?}",
@@ -168,7 +169,7 @@ fn union_adds_all_keys_of_a_file() {
             .insert_many(&keys, &mut vec![false; keys.len()])
             .unwrap();
     }
-    // Twice is as good as once.
+    // Idempotent.
     remote.union_with(&other).unwrap();
     remote.union_with(&other).unwrap();
     local.union_with(&other).unwrap();
@@ -186,7 +187,7 @@ fn union_adds_all_keys_of_a_file() {
     remote.delete().unwrap();
 }
 
-/// Kinds whose keys have no places of their own stay in files.
+/// Kinds whose keys have no fixed positions can't be stored in Redis.
 #[test]
 fn other_kinds_are_refused() {
     for kind in [Kind::Bloom, Kind::Cuckoo] {
@@ -206,7 +207,7 @@ fn other_kinds_are_refused() {
     }
 }
 
-/// The secret of a keyed filter may stay at home.
+/// The secret of a keyed filter needn't be uploaded.
 #[test]
 fn keyed_filters_need_their_key() {
     let at = at(server(), "keyed");

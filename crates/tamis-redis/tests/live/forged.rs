@@ -1,11 +1,11 @@
-//! Records that claim what is not there: nothing is made of their numbers.
+//! Forged records: no code trusts their numbers.
 
 use crate::*;
 use tamis::internals::raw::{BlockedShape, CountingShape, GrowingLayer, Header, Shape};
 use tamis_redis::Error;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A sound record of a filter of this shape, of generation 7.
+/// A valid record of a filter with this shape, in generation 7.
 fn record(header: &Header) -> Vec<u8> {
     let mut bytes = b"TAMISRED\x02\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0".to_vec();
     bytes.resize(32, 0);
@@ -26,7 +26,7 @@ fn set(name: &str, bytes: &[u8]) {
         .unwrap();
 }
 
-/// A minute and 620 MB once, or the end of the process.
+/// This once took a minute and 620 MB, or crashed the process.
 #[test]
 fn more_lines_than_there_are() {
     for lines in [1 << 20, 1 << 40, 1 << 54] {
@@ -58,7 +58,7 @@ fn a_larger_layer_than_there_is() {
     let hash = listed.lines().find(|key| !key.ends_with(":tamis")).unwrap();
     let first = GrowingLayer::first_of_one_line(1_000, 0.01).unwrap();
     let mut layer = first.encode(0).to_vec();
-    // Its lines come first in its description; the generation behind it.
+    // Its description begins with its lines; the generation follows it.
     let lines = first.shape().lines().to_le_bytes();
     let place_of_lines = layer.windows(8).position(|some| some == lines).unwrap();
     layer[place_of_lines..place_of_lines + 8].copy_from_slice(&(1u64 << 50).to_le_bytes());

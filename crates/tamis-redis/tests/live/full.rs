@@ -1,11 +1,11 @@
-//! A server that is full: nothing is begun there that can't be finished, and
-//! what is there can be deleted.
+//! A full server: nothing is begun that can't be finished, and existing filters
+//! can be deleted.
 
 use crate::common::Server;
 use crate::*;
 use tamis_redis::{Error, Servers, Survey};
 
-/// A server with 30 MB of memory, and a user who may not ask about it.
+/// A server with 30 MB of memory, and a user who isn't allowed to ask for it.
 fn small() -> Server {
     let server = Server::start(&["maxmemory 30mb", "maxmemory-policy noeviction"]);
     server.cli(&[
@@ -18,7 +18,7 @@ fn as_ada(server: &Server, name: &str) -> Location {
     location(&format!("redis://ada:sesame@{}/{name}", server.address()))
 }
 
-/// Takes all memory that is left.
+/// Fills all remaining memory.
 fn fill(server: &Server) {
     for size in ["1000000", "10000", "100"] {
         let mut number = 0;
@@ -35,8 +35,8 @@ fn is_full(error: &Error) -> bool {
     matches!(error, Error::NoRoom { .. })
 }
 
-/// A filter of 135 MB: refused before anything is there, or, by those who can't
-/// know, taken away again.
+/// A filter of 135 MB is refused before anything is created or, for users who
+/// can't ask, removed again.
 #[test]
 fn a_filter_that_does_not_fit() {
     let server = small();
@@ -59,7 +59,7 @@ fn a_filter_that_does_not_fit() {
     assert_eq!(server.cli(&["KEYS", "*"]), "others");
 }
 
-/// What fits is created, up to nearly all there is.
+/// Anything that fits is created, up to nearly all free memory.
 #[test]
 fn a_filter_that_fits() {
     let server = small();
@@ -67,7 +67,7 @@ fn a_filter_that_fits() {
     let place = at(&server, "fits");
     let (mut filter, _) = pair(&place, &plan(17_500_000, 0.01));
     filter.verify().unwrap();
-    // Another of that size only in its place.
+    // Another one of that size only fits if it replaces this one.
     let error = RedisFilter::create(
         &at(&server, "second"),
         &plan(17_500_000, 0.01),
@@ -82,7 +82,7 @@ fn a_filter_that_fits() {
         &options(),
     );
     over.unwrap().verify().unwrap();
-    // One that does not even fit in its place leaves it alone.
+    // A filter that doesn't fit even then leaves the existing one alone.
     let error = RedisFilter::create_over(
         &place,
         &plan(100_000_000, 0.01),
@@ -96,8 +96,8 @@ fn a_filter_that_fits() {
         .unwrap();
 }
 
-/// On a server without a byte left filters of all kinds can be deleted, whole or
-/// half made, and parts of filters that are gone can be collected.
+/// On a server without a free byte, filters of all kinds can be deleted,
+/// complete or not, and orphans can be collected.
 #[test]
 fn deleting_on_a_full_server() {
     for kind in [Kind::Blocked, Kind::Counting, Kind::Growing] {
@@ -133,8 +133,8 @@ fn deleting_on_a_full_server() {
     }
 }
 
-/// A growing filter on a full server: its keys are not confirmed, no piece of a
-/// layer is left, and it goes on when there is room.
+/// A growing filter on a full server: its keys aren't confirmed, no part of a
+/// layer is left, and it continues when there is memory.
 #[test]
 fn no_room_for_a_layer() {
     let server = small();
@@ -168,8 +168,8 @@ fn no_room_for_a_layer() {
     assert_eq!(server.cli(&["KEYS", "*"]), "");
 }
 
-/// A server that can't save refuses every write, deletions, too. They are said
-/// to have failed, and can be repeated.
+/// A server that can't save refuses all writes, including deletions. They are
+/// reported as failed, and can be repeated.
 #[test]
 fn a_server_that_can_not_save() {
     let server = Server::start(&["save 3600 1", "enable-protected-configs yes"]);

@@ -1,4 +1,4 @@
-//! Growing filters: nobody knows how many keys all workers will add.
+//! Growing filters, for an unknown number of keys from all workers.
 
 use crate::*;
 use tamis::Growing;
@@ -8,7 +8,7 @@ fn growing(first: u64, rate: f64) -> Plan {
     Plan::one_line(Kind::Growing, first, rate).unwrap()
 }
 
-/// The share of keys that were never added and are found.
+/// The share of absent keys that are found.
 fn rate(filter: &AnyFilter) -> f64 {
     let absent = keys(10_000_000..10_200_000);
     let mut found = vec![false; absent.len()];
@@ -17,7 +17,7 @@ fn rate(filter: &AnyFilter) -> f64 {
 }
 
 /// Workers add different keys; afterwards the filter has all of them, at the
-/// promised rate, and as a file it is a growing filter like any other.
+/// promised rate, and its file is an ordinary growing filter.
 fn grows(place: &Location, workers: u64, each: u64) {
     const RATE: f64 = 0.01;
     let (created, _) = pair(place, &growing(1_000, RATE));
@@ -28,7 +28,7 @@ fn grows(place: &Location, workers: u64, each: u64) {
                 scope.spawn(move || {
                     let mut filter = RedisFilter::open(place, &options()).unwrap();
                     let keys = keys(worker * each..(worker + 1) * each);
-                    // Small batches: workers meet at every layer.
+                    // Small batches, so that workers meet at every layer.
                     keys.chunks(700)
                         .map(|keys| count(&insert(&mut filter, keys)))
                         .sum()
@@ -42,7 +42,7 @@ fn grows(place: &Location, workers: u64, each: u64) {
     });
     let number = workers * each;
     let new: usize = news.iter().sum();
-    // All keys are different: what was not called new is a false positive.
+    // All keys are different, so those not reported as new are false positives.
     assert!(
         new as u64 <= number && new as f64 > number as f64 * (1.0 - RATE),
         "{new} of {number}"
@@ -66,13 +66,13 @@ fn grows(place: &Location, workers: u64, each: u64) {
     };
     assert!(shape.layers() > 2, "it has not grown");
     assert_eq!(filter.bytes(), body(&file).len() as u64);
-    // Others find the same.
+    // Other clients get the same answers.
     let sample = keys(9_000_000..9_010_000);
     let mut expected = vec![false; sample.len()];
     file.contains_many(&sample, &mut expected);
     assert_eq!(contains(&mut filter, &sample), expected);
 
-    // The file opens, is sound, and goes on growing.
+    // The file opens, is valid, and can grow.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("seen.tamis");
     file.save(&path).unwrap();
@@ -98,8 +98,8 @@ fn grows_in_a_cluster() {
     grows(&location(&cluster().location("growing")), 4, 5_000);
 }
 
-/// All workers add the same keys while the filter grows: each is new to one,
-/// or to nobody at the filter's rate.
+/// All workers add the same keys while the filter grows: each is new to one of
+/// them, or to none at the filter's rate.
 #[test]
 fn the_same_keys_by_many() {
     const NUMBER: u64 = 10_000;
@@ -112,7 +112,7 @@ fn the_same_keys_by_many() {
                 scope.spawn(move || {
                     let mut filter = RedisFilter::open(place, &options()).unwrap();
                     let mut new = vec![false; NUMBER as usize];
-                    // Each begins elsewhere.
+                    // Each starts at a different key.
                     let first = worker * NUMBER as usize / 6;
                     for part in [first..NUMBER as usize, 0..first] {
                         let keys = keys(part.start as u64..part.end as u64);
@@ -132,7 +132,7 @@ fn the_same_keys_by_many() {
     let times = |i: usize| told.iter().filter(|new| new[i]).count();
     let nobody = (0..NUMBER as usize).filter(|i| times(*i) == 0).count();
     let twice = (0..NUMBER as usize).filter(|i| times(*i) > 1).count();
-    // The rate allows one false positive in these keys.
+    // The rate allows one false positive among these keys.
     assert!(nobody <= 8, "{nobody} keys were new to nobody");
     assert_eq!(twice, 0, "keys were new more than once");
     assert!(all(&contains(&mut filter, &keys(0..NUMBER))));
@@ -141,7 +141,7 @@ fn the_same_keys_by_many() {
     filter.delete().unwrap();
 }
 
-/// A worker that has not looked for long sees the layers that others added.
+/// A worker that hasn't looked for a while sees layers added by others.
 #[test]
 fn layers_of_others_are_seen() {
     let place = at(server(), "growing-late");
@@ -161,14 +161,15 @@ fn layers_of_others_are_seen() {
     early.delete().unwrap();
 }
 
-/// A growing filter that lost a layer's chunk, or its newest layer's record.
+/// A growing filter that has lost a layer's chunk, or the record of its newest
+/// layer.
 #[test]
 fn a_lost_layer() {
     let place = at(server(), "growing-lost");
     let (mut filter, _) = pair(&place, &growing(1_000, 0.01));
     insert(&mut filter, &keys(0..10_000));
     let listed = server().cli(&["KEYS", "*growing-lost*:*"]);
-    // The twin of the record and the witness are there to tell of the others.
+    // The record's twin and the witness still show that there are others.
     let tells = |part: &str| part.ends_with("}:tamis") || part.contains("{witness.");
     let parts = listed.lines().filter(|part| !tells(part));
     let parts: Vec<&str> = parts.collect();

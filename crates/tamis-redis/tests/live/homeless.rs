@@ -1,17 +1,18 @@
-//! The node that has a filter's record comes back empty: what is left on the
-//! others is no reason to begin anew in silence.
+//! The node with a filter's record comes back empty: parts on other nodes keep
+//! clients from silently creating a new filter.
 
 use crate::common::Cluster;
 use crate::failover::large;
 use crate::*;
 use tamis_redis::Error;
 
-/// Replicas don't take over, so that a node can come back empty.
+/// A cluster whose replicas don't take over, so that a node can come back
+/// empty.
 pub(crate) fn cluster() -> Cluster {
     Cluster::start(&["cluster-replica-no-failover yes"])
 }
 
-/// The node of a key goes, and comes back with what it has saved.
+/// Restarts the node of a key with the data that it has saved.
 pub(crate) fn restart_owner(cluster: &mut Cluster, key: &str) {
     let port = cluster.owner(cluster.slot_of(key)).port;
     cluster.server_mut(port).kill();
@@ -27,7 +28,7 @@ fn plans() -> [Plan; 2] {
     [large(), Plan::one_line(Kind::Growing, 1_000, 0.01).unwrap()]
 }
 
-/// As often as the variable `TAMIS_TIMES` says, once by default.
+/// The number in the variable `TAMIS_TIMES`; once by default.
 pub(crate) fn times() -> usize {
     let times = std::env::var("TAMIS_TIMES").ok();
     times.and_then(|times| times.parse().ok()).unwrap_or(1)
@@ -46,7 +47,7 @@ fn the_home_node_comes_back_empty() {
         let left = cluster.keys(&format!("{name}:"));
         assert!(left.len() > 3, "{left:?}");
 
-        // Neither the worker nor a new one takes it for nothing.
+        // Neither the worker nor a new one treats the filter as empty.
         let mut found = vec![false; old.len()];
         let asked = worker.contains_many(&old, &mut found);
         assert!(matches!(asked, Err(Error::Gone { .. })), "{asked:?}");
@@ -65,8 +66,8 @@ fn the_home_node_comes_back_empty() {
     }
 }
 
-/// A filter that is older than witnesses: its parts are looked for before
-/// another is created.
+/// A filter from before witnesses: its parts are searched for before another is
+/// created.
 #[test]
 fn without_a_witness() {
     let mut cluster = cluster();
@@ -80,7 +81,7 @@ fn without_a_witness() {
         }
         restart_owner(&mut cluster, &name);
         assert!(is_remains(create()), "{name}");
-        // Those who replace it know what they do.
+        // Replacing it explicitly is allowed.
         let over = RedisFilter::create_over(&place, &plan, Hasher::seeded(7), &options());
         let mut over = over.unwrap();
         over.verify().unwrap();
@@ -90,7 +91,7 @@ fn without_a_witness() {
     }
 }
 
-/// What an expired filter leaves for a moment is no reason not to create one.
+/// Remains of an expired filter don't keep a new one from being created.
 #[test]
 fn an_expired_filter_in_a_cluster() {
     let cluster = cluster();
@@ -107,7 +108,7 @@ fn an_expired_filter_in_a_cluster() {
     }
 }
 
-/// The next writer gives an older filter its witness.
+/// The next writer creates the missing witness of an older filter.
 #[test]
 fn a_witness_comes_later() {
     let place = at(server(), "later");

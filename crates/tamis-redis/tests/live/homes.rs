@@ -1,11 +1,11 @@
-//! The same filter wherever it lives: one node, with a password, as a user,
+//! The same filter in every environment: one node, with a password, as a user,
 //! over TLS, in a cluster.
 
 use crate::common::{Certificate, Server};
 use crate::*;
 use tamis_redis::{Error, aio};
 
-/// What every filter can do, wherever it lives.
+/// All operations work.
 fn works(at: &Location, options: &Options) {
     let plan = plan(5_000, 0.001);
     let hasher = Hasher::seeded(7);
@@ -98,7 +98,8 @@ fn with_a_password() {
     }
 }
 
-/// A user that may touch no other keys, and nothing but what a filter needs.
+/// A user with access to no other keys, and only to the commands that a filter
+/// needs.
 #[test]
 fn as_a_user_with_few_rights() {
     let server = Server::start(&[]);
@@ -142,13 +143,13 @@ fn over_tls() {
     works(&location(&text), &trusting);
     works(&location(&text), &options().insecure());
     works(&location(&(text.clone() + "?tls=insecure")), &options());
-    // Nobody told whom to trust; and a plain connection gets nowhere.
+    // Without the authority, opening fails; and a plain connection fails.
     assert!(RedisFilter::open(&location(&text), &impatient()).is_err());
     let plain = text.replace("rediss:", "redis:");
     assert!(RedisFilter::open(&location(&plain), &impatient()).is_err());
 }
 
-/// Unless told otherwise, Redis asks clients for certificates.
+/// By default, Redis asks clients for certificates.
 #[test]
 fn with_a_certificate() {
     let certificate = Certificate::new();
@@ -181,10 +182,10 @@ fn with_a_certificate() {
         let mut filter = created.await.unwrap();
         assert!(filter.insert("x").await.unwrap());
     });
-    // Nobody knows us without it, and there is no point in trying again.
+    // Without a certificate, opening fails, and isn't retried.
     let error = RedisFilter::open(&at, &trusting).err().unwrap();
     assert!(error.to_string().contains("asks clients for"), "{error}");
-    // Someone else's key; no key; no certificate at all.
+    // Another certificate's key; no key; no certificate at all.
     for (certificate, key) in [(1, 1), (2, 2), (0, 2)] {
         let wrong = trusting
             .clone()
@@ -196,8 +197,8 @@ fn with_a_certificate() {
     }
 }
 
-/// A file that holds no authority must not mean that nobody, or anybody, is
-/// trusted.
+/// A file without an authority must neither accept nor reject all servers
+/// silently.
 #[test]
 fn an_authority_without_certificates() {
     let at = location("rediss://127.0.0.1:1/seen");
@@ -219,7 +220,7 @@ fn in_a_cluster() {
     works(&at, &options().wait_replicas(1, Duration::from_secs(30)));
 }
 
-/// A client that takes a cluster's node for a server of its own says so.
+/// A client that treats a cluster's node as a standalone server reports it.
 #[test]
 fn a_cluster_is_not_one_node() {
     let text = cluster().location("not-one-node");

@@ -1,6 +1,5 @@
-//! Servers that mean ill, or are broken: whatever they send, and however
-//! slowly, there is an error in the end, and no more memory is taken than
-//! answers need.
+//! Malicious or broken servers: whatever they send, and however slowly, it ends
+//! with an error, and takes no more memory than answers need.
 
 use crate::common::{Proxy, Server, until};
 use crate::*;
@@ -9,22 +8,22 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use tamis_redis::{Error, Survey, aio};
 
-/// What a server says to whoever comes, whatever it is asked.
+/// A server's answer to any request.
 #[derive(Clone, Copy, Debug)]
 enum Habit {
-    /// Nothing, for ever.
+    /// Nothing, forever.
     Silent,
-    /// A byte now and then of an answer that has no end.
+    /// Now and then a byte of an endless answer.
     Drip,
-    /// Message after message that nobody has asked for.
+    /// Endless unsolicited messages.
     Push,
-    /// A string that does not end.
+    /// An endless string.
     Endless,
-    /// An array that does not end.
+    /// An endless array.
     Array,
-    /// Arrays in arrays in arrays.
+    /// Nested arrays.
     Nested,
-    /// No protocol at all.
+    /// Bytes that aren't the protocol.
     Noise,
 }
 
@@ -38,8 +37,8 @@ const HABITS: [Habit; 7] = [
     Habit::Noise,
 ];
 
-/// A server of this habit, from the `after`th request on; until then it says
-/// "yes" to everything.
+/// A server with this habit from the `after`th request on; before that, it
+/// answers "yes" to everything.
 fn server(habit: Habit, after: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -61,7 +60,7 @@ fn talk(mut client: TcpStream, habit: Habit, after: usize) -> Option<()> {
     }
     let (begin, again): (&[u8], Vec<u8>) = match habit {
         Habit::Silent => {
-            // Until the client has had enough.
+            // Until the client gives up.
             while client.read(&mut buffer).ok()? > 0 {}
             return None;
         }
@@ -73,7 +72,7 @@ fn talk(mut client: TcpStream, habit: Habit, after: usize) -> Option<()> {
         Habit::Noise => (b"", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
     };
     client.write_all(begin).ok()?;
-    // Nobody reads what it sends, when it has been found out.
+    // No client reads this once it has noticed.
     while client.write_all(&again).is_ok() {
         if matches!(habit, Habit::Drip | Habit::Noise) {
             std::thread::sleep(Duration::from_millis(10));
@@ -82,7 +81,7 @@ fn talk(mut client: TcpStream, habit: Habit, after: usize) -> Option<()> {
     None
 }
 
-/// Each answer has its time, and nothing is tried again.
+/// Each answer has a timeout, and nothing is retried.
 fn once() -> Options {
     Options::new()
         .connect_timeout(Duration::from_millis(500))
@@ -90,7 +89,7 @@ fn once() -> Options {
         .retry_for(Duration::ZERO)
 }
 
-/// Runs what must end by itself, and fails the test if it hangs.
+/// Runs code that must end by itself, and fails the test if it hangs.
 fn ends<T: Send + 'static>(what: String, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -100,7 +99,7 @@ fn ends<T: Send + 'static>(what: String, work: impl FnOnce() -> T + Send + 'stat
         .unwrap_or_else(|_| panic!("it hangs, or has panicked: {what}"))
 }
 
-/// All memory that this process ever had, in kilobytes.
+/// The peak memory of this process, in kilobytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -112,7 +111,7 @@ fn peak() -> u64 {
 fn nothing_hangs_and_nothing_grows() {
     let before = peak();
     for habit in HABITS {
-        // At the first word, and in the middle.
+        // At the first request, and later.
         for after in [0, 1] {
             let address = server(habit, after);
             for text in [
@@ -138,7 +137,7 @@ fn nothing_hangs_and_nothing_grows() {
         }
     }
     let grown = peak().saturating_sub(before);
-    // Other tests run beside this one.
+    // Other tests run at the same time.
     assert!(grown < 2_000_000, "{grown} kB more");
 }
 
@@ -168,11 +167,11 @@ fn nothing_hangs_and_nothing_grows_without_blocking() {
         }
     }
     let grown = peak().saturating_sub(before);
-    // Other tests run beside this one.
+    // Other tests run at the same time.
     assert!(grown < 2_000_000, "{grown} kB more");
 }
 
-/// A server that turns bad under a filter that is open.
+/// A server that turns bad while a filter is open.
 #[test]
 fn a_wire_that_drips() {
     let server = Server::start(&[]);
@@ -199,7 +198,7 @@ fn a_wire_that_drips() {
     });
     assert_eq!(error.unconfirmed().len(), 1_000);
     let text = error.to_string();
-    // The last try may have come no further.
+    // The last try may not have connected.
     let told = text.contains("no answer from") || text.contains("no connection to");
     assert!(told && text.contains(" s"), "{text}");
     wire.flow();

@@ -1,5 +1,5 @@
-//! Every batch sees whether it is still the same filter, and a filter whose
-//! record has gone is not silently begun anew.
+//! Every batch checks that it is still the same filter, and a filter without
+//! its record isn't silently replaced by a new one.
 
 use crate::common::{Proxy, Server, When, until};
 use crate::*;
@@ -14,7 +14,7 @@ fn is_gone<T>(done: Result<T, Error>) -> bool {
     matches!(done, Err(Error::Gone { .. }))
 }
 
-/// No batch is answered, of any size.
+/// No batch is answered, whatever its size.
 fn is_gone_for(filter: &mut RedisFilter, keys: &[String]) {
     let mut answers = vec![false; keys.len()];
     assert!(is_gone(filter.contains_many(keys, &mut answers)));
@@ -28,7 +28,7 @@ fn is_gone_for(filter: &mut RedisFilter, keys: &[String]) {
     }
 }
 
-/// Someone deleted the record, and nothing else.
+/// Only the record was deleted.
 #[test]
 fn a_deleted_record() {
     let server = Server::start(&[]);
@@ -39,7 +39,7 @@ fn a_deleted_record() {
         insert(&mut filter, &keys);
         server.cli(&["DEL", name]);
         is_gone_for(&mut filter, &keys);
-        // What is left is whole, and not taken for nothing.
+        // The remains are complete, and aren't ignored.
         let opened = RedisFilter::open(&place, &options());
         assert!(matches!(opened, Err(Error::Remains { .. })), "{opened:?}");
         let created = RedisFilter::create(&place, &plan, Hasher::seeded(7), &options());
@@ -55,7 +55,7 @@ fn a_deleted_record() {
     }
 }
 
-/// Renamed, and named back: nothing of it was touched.
+/// Renamed, and renamed back: nothing was changed.
 #[test]
 fn a_renamed_record() {
     let server = Server::start(&[]);
@@ -74,8 +74,8 @@ fn a_renamed_record() {
     }
 }
 
-/// From the end of its time on there is no filter, though its strings live a
-/// little longer; and another may be made at once.
+/// Once a filter has expired it doesn't exist, though its strings live slightly
+/// longer; another one can be created at once.
 #[test]
 fn an_expired_record() {
     let server = Server::start(&[]);
@@ -115,8 +115,7 @@ async fn a_deleted_record_without_blocking() {
         .unwrap();
 }
 
-/// A deletion that was interrupted: nobody uses what is left, and it can be
-/// repeated.
+/// An interrupted deletion: the remains can't be used, and it can be repeated.
 #[test]
 fn a_deletion_is_repeated() {
     for (name, plan) in kinds() {
@@ -141,8 +140,7 @@ fn a_deletion_is_repeated() {
     }
 }
 
-/// How long a filter lives is the server's business: no command carries our
-/// time.
+/// The server's clock decides about expiry: no command contains our time.
 #[test]
 fn the_time_is_the_servers() {
     let server = Server::start(&[]);
@@ -158,7 +156,7 @@ fn the_time_is_the_servers() {
     assert!(!stats.contains("cmdstat_pexpireat:"), "{stats}");
 }
 
-/// A server that may throw the filter's parts away is warned of.
+/// Warns about a server that may evict parts of the filter.
 #[test]
 fn servers_that_may_evict() {
     let server = Server::start(&["maxmemory 500mb", "maxmemory-policy allkeys-lru"]);
@@ -176,7 +174,7 @@ fn servers_that_may_evict() {
     assert!(warns(&filter, "allkeys-lru"));
     let open = || RedisFilter::open(&place, &options()).unwrap();
     assert!(warns(&open(), "allkeys-lru"));
-    // Of those that have a time to live.
+    // Only keys with an expiry.
     server.cli(&["CONFIG", "SET", "maxmemory-policy", "volatile-lfu"]);
     let mut filter = open();
     assert!(!warns(&filter, "volatile-lfu"));
@@ -193,7 +191,7 @@ fn servers_that_may_evict() {
         "0",
     ]);
     assert!(!warns(&open(), ""));
-    // Who may not ask is told nothing, and can work.
+    // A user who isn't allowed to ask gets no warning, and can work.
     server.cli(&["CONFIG", "SET", "maxmemory", "500mb"]);
     server.cli(&["ACL", "SETUSER", "ada", "on", ">pw", "~*", "+@all", "-info"]);
     let place = location(&format!("redis://ada:pw@{}/evictable", server.address()));

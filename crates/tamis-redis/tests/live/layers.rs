@@ -1,5 +1,5 @@
-//! A growing filter's layers: none is lost out of sight, whoever dies while it
-//! grows and whatever the server forgets.
+//! A growing filter's layers: none is lost track of, whichever client dies
+//! while it grows and whatever the server loses.
 
 use crate::common::{Proxy, Server, When};
 use crate::*;
@@ -7,7 +7,7 @@ use tamis_redis::Error;
 
 /// In the script that announces a layer.
 const ANNOUNCING: &str = "redis.call('HDEL', KEYS[2], ARGV[4])";
-/// In the one that begins to build it.
+/// In the script that starts building it.
 const BEGINNING: &str = "redis.call('HSET', KEYS[2], ARGV[3], ARGV[4])";
 
 fn growing(place: &Location) -> RedisFilter {
@@ -32,14 +32,14 @@ fn finds_all_or_fails(filter: &mut RedisFilter, keys: &[String]) -> Result<(), E
     Ok(())
 }
 
-/// The name's node was lost, and what took over has an older hash or none.
+/// The home node was lost, and its successor has an older hash or none.
 #[test]
 fn a_hash_that_is_older_or_lost() {
     let place = at(server(), "forgotten");
     let mut filter = growing(&place);
     let first = keys(0..500);
     insert(&mut filter, &first);
-    // One that knows the first layer only.
+    // A client that only knows the first layer.
     let mut early = RedisFilter::open(&place, &options()).unwrap();
     let hash = hash(server(), "forgotten");
     server().cli(&["COPY", &hash, "older"]);
@@ -69,8 +69,8 @@ fn a_hash_that_is_older_or_lost() {
     filter.delete().unwrap();
 }
 
-/// A worker that dies, or is cut off, while it adds a layer: how it ends, and
-/// what is there then.
+/// A worker dies or is cut off while it adds a layer; returns the server and
+/// the confirmed keys.
 fn a_worker_ends(name: &str, when: When, text: &str) -> (Server, Vec<String>) {
     let server = Server::start(&[]);
     let confirmed = keys(0..500);
@@ -92,18 +92,18 @@ fn ends() -> [(&'static str, When, &'static str); 4] {
         ("nothing-begun", When::Before, BEGINNING),
         ("begun", When::Behind, BEGINNING),
         ("closed", When::Before, ANNOUNCING),
-        // The answer is lost, and the outcome unknown.
+        // The answer is lost, so the outcome is unknown.
         ("announced", When::Behind, ANNOUNCING),
     ]
 }
 
-/// The next worker goes on, nothing is missing, and nothing is left over.
+/// The next worker continues, nothing is missing, and nothing is left over.
 #[test]
 fn another_worker_goes_on() {
     for (name, when, text) in ends() {
         let (server, confirmed) = a_worker_ends(name, when, text);
         let place = at(&server, name);
-        // Whoever builds a layer is waited for, but not for long.
+        // Workers wait for one that builds a layer, but not for long.
         let waited: i64 = server
             .cli(&[
                 "EVAL",
@@ -121,7 +121,7 @@ fn another_worker_goes_on() {
         insert(&mut filter, &more);
         finds_all_or_fails(&mut filter, &more).unwrap();
         filter.verify().unwrap();
-        // What the dead one had begun was taken away or used.
+        // The dead worker's layer was deleted or used.
         let strings = server.cli(&["KEYS", &format!("{name}:{{*.*.*}}")]);
         let strings = strings.lines().count();
         let tamis::internals::raw::Shape::Growing(shape) = filter.download().unwrap().shape()
@@ -134,7 +134,8 @@ fn another_worker_goes_on() {
     }
 }
 
-/// Nobody goes on: what is there is whole, and deleting finds all of it.
+/// No worker continues: the filter is complete, and deleting it finds all its
+/// parts.
 #[test]
 fn nobody_goes_on() {
     for (name, when, text) in ends() {

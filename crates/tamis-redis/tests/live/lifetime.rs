@@ -1,11 +1,11 @@
-//! A filter and all its keys expire together, or are deleted together.
+//! A filter and all its keys expire or are deleted together.
 
 use crate::common::{Server, until};
 use crate::*;
 use tamis_redis::Error;
 
-/// When the keys of a filter expire, in milliseconds, its header first; -1 for
-/// never.
+/// When the keys of a filter expire, in milliseconds, with its header first; -1
+/// means never.
 fn expiries(servers: &[&Server], name: &str) -> Vec<i64> {
     let mut times = Vec::new();
     for server in servers {
@@ -19,8 +19,8 @@ fn expiries(servers: &[&Server], name: &str) -> Vec<i64> {
     times
 }
 
-/// All parts expire with the header: not before it, and not ten seconds later,
-/// which is what clocks of nodes may differ by.
+/// All parts expire with the header: not before it, and within ten seconds, by
+/// which the nodes' clocks may differ.
 fn together(times: &[i64]) -> bool {
     let [header, parts @ ..] = times else {
         return false;
@@ -46,7 +46,7 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
     let times = expiries(servers, name);
     assert!(together(&times), "{times:?}");
 
-    // Later, and for ever.
+    // Later, and never.
     filter.expire_in(Duration::from_secs(1_000)).unwrap();
     let later = expiries(servers, name);
     assert!(together(&later) && later[0] > times[0], "{later:?}");
@@ -54,8 +54,8 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
     assert_eq!(filter.time_to_live().unwrap(), None);
     assert!(expiries(servers, name).iter().all(|time| *time == -1));
 
-    // What is added later goes with the rest: another worker adds so much that
-    // a growing filter grows.
+    // Parts added later expire with the others: another worker adds so many
+    // keys that a growing filter grows.
     filter.expire_in(Duration::from_secs(100)).unwrap();
     let before = expiries(servers, name);
     let mut other = RedisFilter::open(place, &options()).unwrap();
@@ -75,7 +75,7 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
         RedisFilter::open(place, &options()),
         Err(Error::NotFound { .. })
     ));
-    // Those who have it open are answered right or not at all.
+    // Clients that have it open get right answers or errors.
     let keys = keys(0..1_000);
     let is_over = |error: &Error| matches!(error, Error::Gone { .. } | Error::MissingChunk { .. });
     until("all of it to expire", Duration::from_secs(60), || {
@@ -93,7 +93,7 @@ fn expires(place: &Location, servers: &[&Server], kind: Kind) {
         let error = worker.insert_many(&keys, &mut answers).unwrap_err();
         assert!(is_over(&error), "{error:?}");
     }
-    // Nor does the vain adding leave anything behind.
+    // Failed additions don't leave anything behind, either.
     assert_eq!(expiries(servers, name), [], "keys are left");
 }
 
@@ -124,7 +124,7 @@ fn expires_in_a_cluster() {
     );
 }
 
-/// Deleted by one worker while another adds: that one gets an error.
+/// Deleted by one worker while another adds keys: that one gets an error.
 #[test]
 fn deleted_under_the_hands_of_another() {
     let place = location(&cluster().location("deleted"));
@@ -141,7 +141,7 @@ fn deleted_under_the_hands_of_another() {
                 if let Err(error) = other.insert_many(&keys, &mut new) {
                     return error;
                 }
-                // Nobody listens after the first.
+                // Only the first message has a receiver.
                 let _ = begun.send(());
             }
             unreachable!()

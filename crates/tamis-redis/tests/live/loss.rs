@@ -1,10 +1,10 @@
-//! What is lost, foreign or changed on the server is an error, never a "no".
+//! Lost, foreign or changed data on the server is an error, never a "no".
 
 use crate::common::{Server, until};
 use crate::*;
 use tamis_redis::Error;
 
-/// Every key of a filter but its header.
+/// All keys of a filter except its header.
 fn chunks(server: &Server, name: &str) -> Vec<String> {
     let listed = server.cli(&["KEYS", &format!("{name}:{{*.*.*}}")]);
     listed.lines().map(String::from).collect()
@@ -14,8 +14,8 @@ fn is_loss(error: &Error) -> bool {
     matches!(error, Error::MissingChunk { .. } | Error::Gone { .. })
 }
 
-/// Asking and adding are errors, one key at a time and together, and again
-/// after adding has tried: the server creates what a write does not find.
+/// Looking up and adding fail, for single keys and batches, and again after
+/// adding has tried: a write makes the server create a missing string.
 fn refuses(filter: &mut RedisFilter, keys: &[String]) {
     for _ in 0..2 {
         let mut answers = vec![false; keys.len()];
@@ -62,7 +62,7 @@ fn a_deleted_chunk() {
             assert!(is_loss(&filter.remove(&keys[0]).unwrap_err()));
             assert!(is_loss(&filter.count(&keys[0]).unwrap_err()));
         }
-        // Nor can it be opened any more.
+        // It can't be opened any more, either.
         let opened = RedisFilter::open(&at(server(), name), &options());
         assert!(is_loss(&opened.unwrap_err()));
         filter.delete().unwrap();
@@ -70,8 +70,8 @@ fn a_deleted_chunk() {
     }
 }
 
-/// Of several chunks, only the keys in the lost one have no answer; what
-/// concerns the whole filter is refused.
+/// With several chunks, only keys in the lost one get no answer; operations on
+/// the whole filter are refused.
 #[test]
 fn one_of_several_chunks() {
     let (mut filter, mut local) = pair(&at(server(), "several"), &plan(10_000_000, 0.01));
@@ -112,11 +112,11 @@ fn one_of_several_chunks() {
     filter.delete().unwrap();
 }
 
-/// A server that is out of memory throws keys away if it was told to.
+/// A server without free memory evicts keys, if it is configured to.
 #[test]
 fn an_evicted_chunk() {
     let server = Server::start(&["maxmemory 24mb", "maxmemory-policy allkeys-lru"]);
-    // A bit of a third chunk.
+    // A small part of a third chunk.
     let (mut filter, _) = pair(&at(&server, "evicted"), &plan(7_000_000, 0.01));
     let old = keys(0..1_000);
     insert(&mut filter, &old);
@@ -135,12 +135,12 @@ fn an_evicted_chunk() {
     let mut answers = vec![false; old.len()];
     let error = filter.contains_many(&old, &mut answers).unwrap_err();
     assert!(is_loss(&error), "{error:?}");
-    // No room is an error, too, and it may come first.
+    // Lack of memory is an error, too, and may come first.
     assert!(filter.insert_many(&old, &mut answers).is_err());
     assert!(filter.verify().is_err());
 }
 
-/// A chunk that something else has overwritten.
+/// A chunk that was overwritten.
 #[test]
 fn a_changed_chunk() {
     let (mut filter, _) = pair(&at(server(), "changed"), &plan(1_000, 0.01));
@@ -158,7 +158,7 @@ fn a_changed_chunk() {
     filter.delete().unwrap();
 }
 
-/// Something of that name that is no filter is neither opened nor overwritten.
+/// A key with this name that isn't a filter is neither opened nor overwritten.
 #[test]
 fn a_foreign_key() {
     let at = at(server(), "foreign");
@@ -182,13 +182,13 @@ fn a_foreign_key() {
     server().cli(&["DEL", "foreign"]);
 }
 
-/// A header that is not as it was written.
+/// A changed header.
 #[test]
 fn a_changed_header() {
     let place = at(server(), "header");
     let (filter, _) = pair(&place, &plan(1_000, 0.01));
     let length: usize = server().cli(&["STRLEN", "header"]).parse().unwrap();
-    // But for a byte that is any number.
+    // Except for a byte that may have any value.
     for offset in (0..length).filter(|offset| *offset != 25) {
         let offset = offset.to_string();
         let before = server().cli(&["BITFIELD", "header", "GET", "u8", &format!("#{offset}")]);
@@ -211,8 +211,8 @@ fn a_changed_header() {
     filter.delete().unwrap();
 }
 
-/// Someone deleted the filter and made another of that name: those who have
-/// the first one open are told, and do the second no harm.
+/// The filter was deleted and another with its name was created: clients that
+/// have the first one open get an error, and don't harm the second.
 #[test]
 fn a_filter_in_place_of_another() {
     let place = at(server(), "replaced");
@@ -245,7 +245,8 @@ fn everything_flushed() {
     assert!(!RedisFilter::exists(&at(&server, "flushed"), &options()).unwrap());
 }
 
-/// Two who create at once: one does, the other is told.
+/// Two clients create the filter at the same time: one succeeds, the other gets
+/// an error.
 #[test]
 fn created_by_one_of_many() {
     let place = at(server(), "raced");

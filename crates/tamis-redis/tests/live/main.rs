@@ -1,4 +1,4 @@
-//! Filters in real servers. One test binary, so that tests that harm nothing
+//! Filters on real servers. All in one test binary, so that harmless tests
 //! share a server and a cluster.
 
 #[path = "../common/mod.rs"]
@@ -50,19 +50,19 @@ use tamis::{
 };
 use tamis_redis::{Location, Options, RedisFilter};
 
-/// A server for all tests that leave it as it was. It ends with the process.
+/// A server for tests that leave it unchanged. It ends with the process.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server::start(&[]))
 }
 
-/// A cluster of the same sort.
+/// A cluster for the same purpose.
 fn cluster() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     CLUSTER.get_or_init(|| Cluster::start(&[]))
 }
 
-/// Where a filter of this name is on a server that lets everyone in.
+/// The location of a filter with this name on a server without passwords.
 fn at(server: &Server, name: &str) -> Location {
     location(&format!("redis://{}/{name}", server.address()))
 }
@@ -75,7 +75,7 @@ fn options() -> Options {
     Options::new()
 }
 
-/// Gives up soon, but not on a server that is only slow.
+/// Options with short timeouts, but long enough for a slow server.
 fn impatient() -> Options {
     Options::new()
         .connect_timeout(Duration::from_secs(2))
@@ -83,7 +83,7 @@ fn impatient() -> Options {
         .retry_for(Duration::from_secs(1))
 }
 
-/// Gives up at once: for servers that never answer.
+/// Options that give up at once, for servers that never answer.
 fn hasty() -> Options {
     Options::new()
         .connect_timeout(Duration::from_millis(100))
@@ -91,7 +91,7 @@ fn hasty() -> Options {
         .retry_for(Duration::from_millis(200))
 }
 
-/// The same keys in every run.
+/// Keys that are the same in every run.
 fn keys(numbers: impl Iterator<Item = u64>) -> Vec<String> {
     numbers
         .map(|i| format!("https://example.org/page/{i}"))
@@ -102,13 +102,13 @@ fn plan(keys: u64, rate: f64) -> Plan {
     Plan::one_line(Kind::Blocked, keys, rate).unwrap()
 }
 
-/// A window of a day, in which nothing of a test is forgotten.
+/// A window of a day, which forgets nothing during a test.
 fn daily() -> Plan {
     let day = WindowOptions::new(Span::Time(Duration::from_secs(24 * 3_600)));
     Plan::window(&day, 1_000_000, 0.001).unwrap()
 }
 
-/// The empty filter in Redis and the one in memory that it must equal.
+/// An empty filter in Redis, and the one in memory that it must equal.
 fn pair(at: &Location, plan: &Plan) -> (RedisFilter, AnyFilter) {
     let hasher = Hasher::seeded(7);
     let remote = RedisFilter::create(at, plan, hasher, &options()).unwrap();
@@ -122,7 +122,7 @@ fn insert(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
     new
 }
 
-/// Asks keys.
+/// Looks up keys.
 fn contains(filter: &mut RedisFilter, keys: &[String]) -> Vec<bool> {
     let mut found = vec![false; keys.len()];
     filter.contains_many(keys, &mut found).unwrap();
@@ -137,7 +137,7 @@ fn count(answers: &[bool]) -> usize {
     answers.iter().filter(|answer| **answer).count()
 }
 
-/// The body alone: counts and checksums in the header may differ.
+/// The body only: counts and checksums in the header may differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
     filter
         .to_bytes()

@@ -1,5 +1,5 @@
-//! Every operation on a real server, on a free port of the loopback, with a
-//! folder of its own.
+//! All operations on a real server, on a free loopback port, with its own
+//! folder.
 
 use std::time::Duration;
 use tamis::internals::raw::Shape;
@@ -47,7 +47,7 @@ fn one_line(kind: Kind, keys: u64, rate: f64) -> Plan {
     Plan::one_line(kind, keys, rate).unwrap()
 }
 
-/// The body, without the header: counts of keys differ.
+/// The body without the header: counts of keys differ.
 fn body(filter: &AnyFilter) -> Vec<u8> {
     filter.to_bytes()[128..].to_vec()
 }
@@ -63,7 +63,7 @@ fn bits_and_answers_are_those_of_a_local_filter() {
         let mut remote = RedisFilter::create(&server.at(name), &plan, hasher, &options()).unwrap();
         assert_eq!((remote.shape(), remote.rate()), (Some(plan.shape()), 0.01));
         let n = keys.min(60_000);
-        // Some keys come twice, also within one command.
+        // Some keys are repeated, even within one command.
         let words: Vec<String> = (0..n).map(|i| (i - i % 3 / 2).to_string()).collect();
         let mut new = [vec![false; words.len()], vec![true; words.len()]];
         local.insert_many(&words, &mut new[0]).unwrap();
@@ -96,8 +96,8 @@ fn bits_and_answers_are_those_of_a_local_filter() {
     }
 }
 
-/// When most keys are not new, the filter asks before it adds: that must not
-/// show, but in the commands.
+/// When most keys are old, the filter looks keys up before adding them: this
+/// must only show in the commands.
 #[test]
 fn keys_that_come_again_are_asked_first() {
     let server = Server::start();
@@ -159,7 +159,7 @@ fn exactly_one_of_many_workers_is_told_new() {
     let mut new = vec![false; 20_000];
     local.insert_many(&hashes(0..20_000), &mut new).unwrap();
     let expected = new.iter().filter(|new| **new).count();
-    // Which keys are taken for others depends on the order, a little.
+    // False positives depend slightly on the order.
     assert!(
         told.abs_diff(expected) < 40 && told <= 20_000,
         "{told} {expected}"
@@ -177,7 +177,7 @@ fn counters_are_those_of_a_local_filter() {
     let mut remote = RedisFilter::create(&at, &plan, Hasher::default(), &options()).unwrap();
     let keys = hashes(0..5_000);
     let mut answers = [vec![false; 5_000], vec![false; 5_000]];
-    // Some counters end at 15.
+    // Some counters reach 15.
     for round in 0..17 {
         let some = &keys[..5_000 / (round * round + 1)];
         local
@@ -207,7 +207,7 @@ fn counters_are_those_of_a_local_filter() {
     count(&local, &mut remote);
     assert!(body(&remote.download().unwrap()) == body(&local));
     assert_eq!(remote.keys().unwrap().get(), local.estimated_keys());
-    // One that never was takes nothing away.
+    // Removing an absent key changes nothing.
     let before = body(&local);
     let mut removed = [true];
     for key in hashes(1_000_000..1_000_100) {
@@ -228,7 +228,7 @@ fn workers_share_a_filter_that_grows() {
     let plan = one_line(Kind::Growing, 1_000, 0.01);
     let first = RedisFilter::create(&at, &plan, Hasher::default(), &options()).unwrap();
     assert_eq!(first.kind(), Kind::Growing);
-    // One that knows the first layer only, until it asks.
+    // A client that only knows the first layer until it queries.
     let mut late = RedisFilter::open(&at, &options()).unwrap();
     let mut lone = RedisFilter::open(&at, &options()).unwrap();
     let told: usize = std::thread::scope(|s| {
@@ -243,7 +243,8 @@ fn workers_share_a_filter_that_grows() {
                         let mut new = vec![false; keys.len()];
                         filter.insert_hashes(keys, &mut new).unwrap();
                         told += new.iter().filter(|new| **new).count();
-                        // What was added is there at once, whoever has grown.
+                        // Added keys are found at once, whichever client has
+                        // added a layer.
                         let mut there = vec![false; keys.len()];
                         filter.contains_hashes(keys, &mut there).unwrap();
                         assert!(there.iter().all(|there| *there));
@@ -254,13 +255,14 @@ fn workers_share_a_filter_that_grows() {
             .collect();
         workers.into_iter().map(|w| w.join().unwrap()).sum()
     });
-    // 45,000 distinct keys; none is told twice, and few look as if present.
+    // 45,000 distinct keys; none is reported as new twice, and few look old.
     assert!((44_600..=45_000).contains(&told), "{told}");
     let mut found = vec![false; 45_000];
     late.contains_hashes(&hashes(0..45_000), &mut found)
         .unwrap();
     assert!(found.iter().all(|found| *found));
-    // One that does not know that it has grown does not add to old layers.
+    // A client that doesn't know that the filter has grown doesn't add to old
+    // layers.
     let mut new = [true];
     lone.insert_hashes(&hashes(44_999..45_000), &mut new)
         .unwrap();
@@ -343,7 +345,7 @@ fn files_go_up_and_come_down_unchanged() {
             RedisFilter::upload(&at, &filter, &options()),
             Err(Error::Exists { .. })
         ));
-        // It goes on being a filter, of several lines or layers.
+        // It still works as a filter, with several lines or layers.
         let mut remote = RedisFilter::open(&at, &options()).unwrap();
         let mut found = vec![false; keys.len()];
         remote.contains_many(&keys, &mut found).unwrap();
@@ -356,7 +358,7 @@ fn files_go_up_and_come_down_unchanged() {
         let down = remote.download().unwrap();
         assert!(matches!(down.keys(), KeyCount::Estimated(_)), "{i}");
         match plan.kind() {
-            // The room that was taken is more than the keys.
+            // More room was taken than there are keys.
             Kind::Growing => assert_eq!(down.shape(), filter.shape()),
             _ => assert!(body(&down) == body(&filter), "{i}"),
         }
@@ -410,7 +412,7 @@ fn a_missing_part_is_an_error_and_never_an_answer() {
         };
         lost(filter.contains("key"));
         lost(filter.insert("key"));
-        // The server has made a new one for that: still no answer.
+        // The write made the server create a new string: still no answer.
         assert_eq!(server.run::<usize>(&format!("EXISTS {chunk}")), 1);
         lost(filter.contains("key"));
         lost(filter.insert("other"));
@@ -462,7 +464,7 @@ fn a_filter_ends_as_a_whole() {
         server.run::<()>("FLUSHALL");
         assert!(matches!(filter.contains("key"), Err(Error::Gone { .. })));
         assert!(matches!(filter.insert("key"), Err(Error::Gone { .. })));
-        // What the insertion had created is gone as well.
+        // The strings that the insertion had created are gone as well.
         assert_eq!(server.run::<usize>("DBSIZE"), 0, "{kind}");
         assert!(matches!(
             RedisFilter::open(&at, &options()),
@@ -507,7 +509,7 @@ fn filters_that_are_alike_unite() {
         .insert_hashes(&hashes(10_000..30_000), &mut new)
         .unwrap();
     remote.union_with(&local).unwrap();
-    remote.union_with(&local).unwrap(); // again is as good as once
+    remote.union_with(&local).unwrap(); // idempotent
     local
         .insert_many(&hashes(10_000..30_000), &mut new)
         .unwrap();
@@ -557,7 +559,7 @@ fn what_is_not_a_filter_is_said() {
     let with_key = impatient.clone().key(key);
     let mut opened = RedisFilter::open(&server.at("apart"), &with_key).unwrap();
     assert!(opened.contains("key").unwrap());
-    // Its life is in anybody's hands.
+    // Its expiry can be set without the secret.
     RedisFilter::expire_at(&server.at("apart"), Duration::from_secs(99), &impatient).unwrap();
     assert!(opened.time_to_live().unwrap().is_some());
     RedisFilter::persist_at(&server.at("apart"), &impatient).unwrap();
@@ -566,18 +568,18 @@ fn what_is_not_a_filter_is_said() {
     assert!(matches!(open("apart"), Error::NotFound { .. }));
     assert_eq!(server.chunks("apart").len(), 0);
 
-    // Its creator died before all chunks were there.
+    // Its creator died before all chunks existed.
     create("half", Hasher::default()).unwrap();
     server.run::<()>("SETRANGE half 24 \0");
     assert!(matches!(open("half"), Error::Unfinished { .. }));
     RedisFilter::delete_at(&server.at("half"), &impatient).unwrap();
     assert_eq!(server.chunks("half").len(), 0);
 
-    // A port that no test can take.
+    // A port that no test uses.
     let at: Location = "redis://127.0.0.1:1/seen".parse().unwrap();
     let error = RedisFilter::open(&at, &impatient).unwrap_err();
     assert!(matches!(error, Error::Server { .. }), "{error}");
-    // A server that is no cluster.
+    // A server that isn't in a cluster.
     let at = format!("redis+cluster://{}/seen", server.0.address());
     let error = RedisFilter::open(&at.parse().unwrap(), &impatient).unwrap_err();
     assert!(error.to_string().contains("cluster"), "{error}");
@@ -604,8 +606,8 @@ fn a_broken_connection_is_replaced() {
     }
 }
 
-/// A server that hangs: what was not answered in time is told, and its late
-/// answer is never taken for that of a later question.
+/// A server that hangs: unanswered keys are reported, and a late answer is
+/// never taken for that of a later request.
 #[test]
 fn silence_is_not_an_answer() {
     let server = Server::start();
@@ -640,7 +642,7 @@ fn silence_is_not_an_answer() {
             .unwrap();
         assert!(there.iter().filter(|there| **there).count() < 3, "{kind}");
     }
-    // With patience the adds are made good, and told as new once more.
+    // With patience, the keys are added after all, and reported as new again.
     let patient = hasty.retry_for(Duration::from_secs(60));
     let wire = crate::common::Proxy::start(server.0.port());
     let by_wire = format!("redis://{}/blocked", wire.address());
@@ -737,7 +739,7 @@ async fn the_same_without_blocking() {
         mine.persist().await.unwrap();
         server.run::<()>("CLIENT KILL TYPE normal SKIPME yes");
         match (kind, mine.insert("after").await) {
-            // Adding to counters is not repeated when it may have been done.
+            // Adding to counters isn't repeated if it may have been executed.
             (Kind::Counting, result) => assert!(matches!(result, Err(Error::Unconfirmed { .. }))),
             (_, result) => assert!(result.unwrap()),
         }

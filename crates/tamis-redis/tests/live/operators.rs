@@ -1,4 +1,4 @@
-//! What operators see and do: surveys, orphans, users with few rights.
+//! The operators' view: surveys, orphans, users with few rights.
 
 use crate::common::Server;
 use crate::*;
@@ -32,14 +32,15 @@ fn chunks(server: &Server, name: &str) -> Vec<String> {
     listed.lines().map(String::from).collect()
 }
 
-/// Deletes all that says of a filter that it is there, and leaves its parts.
+/// Deletes everything that identifies a filter, and leaves its parts.
 fn forget(server: &Server, name: &str) {
     let witness = server.cli(&["KEYS", &format!("{name}:{{witness.*}}")]);
     assert!(!witness.is_empty());
     server.cli(&["DEL", name, &format!("{{{name}}}:tamis"), &witness]);
 }
 
-/// Every kind, among keys of others, some of which look much like ours.
+/// Filters of every kind, among foreign keys, some of which look much like
+/// ours.
 #[test]
 fn all_filters_are_listed() {
     let server = Server::start(&[]);
@@ -86,7 +87,7 @@ fn all_filters_are_listed() {
     assert_eq!((e.kind, e.time_to_live), (Some(Kind::Growing), None));
     let held = e.keys.unwrap();
     assert!((4_700..5_300).contains(&held), "{held}");
-    // Something of another's that is called as ours are.
+    // A foreign key whose name looks like ours.
     let orphans: Vec<_> = survey
         .orphans
         .iter()
@@ -126,8 +127,7 @@ fn a_cluster_is_listed() {
     filter.delete().unwrap();
 }
 
-/// What is wrong with a filter is said in the list, and the others are listed
-/// all the same.
+/// The list describes a filter's problem, and also lists the others.
 #[test]
 fn what_is_not_whole_is_listed() {
     let server = Server::start(&[]);
@@ -143,15 +143,15 @@ fn what_is_not_whole_is_listed() {
     assert!(matches!(condition("damaged"), Condition::Damaged(_)));
     assert_eq!(condition("headless"), Condition::Remains);
     assert!(matches!(condition("newer"), Condition::Unreadable(_)));
-    // None of them is an orphan: someone may be asked what to do.
+    // None of their parts is an orphan: the filters may still be repaired.
     for chunk in ["headless", "newer"].map(|name| chunks(&server, name)) {
         server.age(&chunk[0], 7_200);
     }
     assert_eq!(of_server(&server).orphans, []);
 }
 
-/// Parts of a filter that is gone are collected, once nobody has used them for
-/// an hour; nothing else is.
+/// Parts of filters that no longer exist are collected after an hour without
+/// use; nothing else is.
 #[test]
 fn orphans_are_collected() {
     let server = Server::start(&[]);
@@ -207,15 +207,15 @@ fn orphans_are_collected() {
     alive.verify().unwrap();
 }
 
-/// A filter that is being created, and a layer that is being built, are no
-/// orphans, however long they take.
+/// Parts of a filter that is being created, or of a layer that is being built,
+/// aren't orphans, however long that takes.
 #[test]
 fn what_is_being_made_is_not_collected() {
     let server = Server::start(&[]);
-    // As it is while its chunks are created: the byte says so.
+    // The state while its chunks are being created, set in the state byte.
     create(&at(&server, "new"), Kind::Blocked, 1_000);
     server.cli(&["EVAL", "redis.call('SETRANGE', 'new', 24, '\\0')", "0"]);
-    // A layer that a client builds is in the hash before its chunks are there.
+    // A layer that is being built is in the hash before its chunks exist.
     let mut growing = create(&at(&server, "growing"), Kind::Growing, 1_000);
     let hash =
         server.cli(&["KEYS", "{growing}:0*"]) + &server.cli(&["KEYS", "{growing}:[1-9a-f]*"]);
@@ -239,7 +239,7 @@ fn what_is_being_made_is_not_collected() {
     assert_eq!(survey.collect(&options()).unwrap(), []);
     assert!(growing.insert("x").unwrap());
 
-    // Between looking and deleting a filter may have got its record back.
+    // Between survey and deletion, the filter may have got its record back.
     let record = server.cli(&[
         "EVAL",
         "return redis.call('RENAME', 'growing', 'away')",
@@ -261,21 +261,21 @@ fn what_is_being_made_is_not_collected() {
     assert!(growing.contains("x").unwrap());
 }
 
-/// A server that counts how often keys are used does not know when they were.
+/// A server with an LFU policy doesn't know idle times.
 #[test]
 fn age_is_not_guessed() {
     let server = Server::start(&["maxmemory-policy allkeys-lfu"]);
     create(&at(&server, "seen"), Kind::Blocked, 1_000);
     forget(&server, "seen");
     let survey = of_server(&server);
-    // A chunk, and the hash beside the record.
+    // A chunk, and the hash next to the record.
     assert_eq!(survey.orphans.len(), 2);
     assert_eq!(survey.orphans[0].idle, None);
     assert_eq!(survey.collectable().count(), 0);
 }
 
-/// The recipe of docs/operating.md: enough for whoever asks, verifies and looks,
-/// and nobody can change anything with it.
+/// The rights in docs/operating.md suffice for querying, verifying and
+/// inspecting, and don't allow changes.
 #[test]
 fn a_user_who_only_reads() {
     for kind in [Kind::Blocked, Kind::Counting, Kind::Growing] {
@@ -324,7 +324,7 @@ fn a_user_who_only_reads() {
     }
 }
 
-/// The other two recipes: for `list` and for `gc`.
+/// The other two sets of rights: for `list` and for `gc`.
 #[test]
 fn users_who_list_and_collect() {
     let server = Server::start(&[]);
@@ -362,7 +362,7 @@ fn users_who_list_and_collect() {
     assert!(refused.is_err());
 }
 
-/// Without `INFO`, what it would tell is not known, and the rest is.
+/// Without `INFO`, its fields are unknown, and everything else is known.
 #[test]
 fn a_user_who_may_not_ask_the_server() {
     let server = Server::start(&[]);
@@ -376,8 +376,8 @@ fn a_user_who_may_not_ask_the_server() {
     assert_eq!(find(&survey, "seen").condition, Condition::Whole);
 }
 
-/// A filter with more keys than it was made for is listed as such, whoever adds
-/// to it is warned, and a number of keys is a number.
+/// A filter with more keys than it was made for is listed as overfull, clients
+/// that add to it get a warning, and counts of keys are numbers.
 #[test]
 fn an_overfull_filter() {
     for kind in [Kind::Blocked, Kind::Counting] {
@@ -398,7 +398,7 @@ fn an_overfull_filter() {
         let (held, capacity) = warned(&filter);
         assert!((1_400..1_600).contains(&held), "{held}");
         assert_eq!(capacity, 1_000);
-        // A worker that comes later is warned with its first keys.
+        // A worker that starts later is warned with its first keys.
         let mut late = RedisFilter::open(&place, &options()).unwrap();
         insert(&mut late, &keys(0..10));
         warned(&late);
@@ -416,7 +416,7 @@ fn an_overfull_filter() {
     }
 }
 
-/// Keys that are added while a layer is closed are in two layers, and count once.
+/// Keys added while a layer is being closed are in two layers, and count once.
 #[test]
 fn keys_of_many_growing_workers_are_counted_once() {
     const WORKERS: u64 = 12;
@@ -438,7 +438,7 @@ fn keys_of_many_growing_workers_are_counted_once() {
     });
     let held = find(&of_server(&server), "counted").keys.unwrap();
     let true_count = WORKERS * EACH;
-    // At a rate of 1 %, some were never new.
+    // At a rate of 1 %, some weren't new.
     let counted = true_count * 98 / 100..=true_count * 101 / 100;
     assert!(counted.contains(&held), "{held} of {true_count}");
     let mut filter = RedisFilter::open(&place, &options()).unwrap();
@@ -446,7 +446,7 @@ fn keys_of_many_growing_workers_are_counted_once() {
     assert_eq!(filter.keys().unwrap().get(), 0);
 }
 
-/// What another program keeps under the name is not read whole.
+/// A foreign value under the name isn't read completely.
 #[test]
 fn a_long_foreign_string() {
     let server = Server::start(&[]);

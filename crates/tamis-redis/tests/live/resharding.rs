@@ -4,14 +4,15 @@ use crate::common::{Cluster, until};
 use crate::failover::{large, survives};
 use crate::*;
 
-/// Every part moves, and the load meets each step of it.
+/// Moves every part of a filter, with load during each step.
 fn slots_move(name: &str, plan: &Plan) {
     let mut cluster = Cluster::start(&[]);
     survives(&mut cluster, name, plan, &options(), |cluster| {
         let masters = cluster.masters();
         for (key, _) in cluster.keys(name) {
             let slot = cluster.slot_of(&key);
-            // Not where the key was when they were listed: another key of this slot may have moved it since.
+            // Ask for the owner now: another key of this slot may have moved it
+            // since they were listed.
             let from = cluster.owner(slot);
             let to = masters.iter().find(|node| node.id != from.id).unwrap();
             let moment = || std::thread::sleep(Duration::from_millis(30));
@@ -20,7 +21,7 @@ fn slots_move(name: &str, plan: &Plan) {
             cluster.move_keys(slot, to);
             moment();
             cluster.close_move(slot, to);
-            // The others hear of it by and by.
+            // The others learn of it gradually.
             until("the cluster to agree", Duration::from_secs(60), || {
                 cluster.owner(slot).port == to.port
             });
@@ -44,8 +45,8 @@ fn slots_of_a_window_move() {
     slots_move("moving-window", &daily());
 }
 
-/// A slot that stays half moved: its key is at the new master, which answers
-/// only those who were sent there (ASK).
+/// A slot remains half moved: its key is on the new master, which only answers
+/// redirected clients (ASK).
 #[test]
 fn a_slot_is_half_moved() {
     let cluster = Cluster::start(&[]);
@@ -77,8 +78,8 @@ fn a_slot_is_half_moved() {
     }
 }
 
-/// A window whose strings are in part at the new master, and in part at the old
-/// one: it waits until they are together again, and loses nothing.
+/// A window with some strings on the new master and others on the old one:
+/// clients wait until they are together again, and lose nothing.
 #[test]
 fn a_window_is_half_moved() {
     let cluster = Cluster::start(&[]);
@@ -86,7 +87,7 @@ fn a_window_is_half_moved() {
     let options_of_window = WindowOptions::new(Span::Time(Duration::from_secs(3_600)));
     let plan = Plan::window(&options_of_window, 200, 1e-6).unwrap();
     let mut filter = RedisFilter::create(&place, &plan, Hasher::seeded(7), &options()).unwrap();
-    // So many that there are further strings.
+    // Enough keys for further strings.
     let (old, more) = (keys(0..2_000), keys(2_000..4_000));
     assert!(all(&insert(&mut filter, &old)));
     let parts = cluster.keys("half-window:{");

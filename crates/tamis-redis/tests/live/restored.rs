@@ -1,5 +1,4 @@
-//! Parts that someone has restored from an older copy: each is whole, and lacks
-//! keys.
+//! Parts restored from an older copy: each is valid, but lacks keys.
 
 use crate::common::Server;
 use crate::*;
@@ -9,7 +8,7 @@ fn is_rolled_back<T: std::fmt::Debug>(done: Result<T, Error>) {
     assert!(matches!(done, Err(Error::RolledBack { .. })), "{done:?}");
 }
 
-/// The chunks of a filter, and how to bring back what they are now.
+/// Copies of a filter's chunks, to be restored later.
 struct Copies<'a> {
     server: &'a Server,
     chunks: Vec<String>,
@@ -33,7 +32,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// A closed layer that is open again lacks what was added before it was closed.
+/// A closed layer that is open again lacks keys added before it was closed.
 #[test]
 fn a_closed_layer() {
     let server = server();
@@ -46,7 +45,7 @@ fn a_closed_layer() {
     let mut reader = RedisFilter::open(&place, &options()).unwrap();
     assert!(all(&contains(&mut reader, &keys(0..5_000))));
     copies.restore();
-    // Those who have it open, those who open it, who ask and who add.
+    // For clients that have it open, that open it, that look up and that add.
     let mut found = vec![true; 5_000];
     is_rolled_back(reader.contains_many(&keys(0..5_000), &mut found));
     is_rolled_back(filter.insert_many(&keys(0..5_000), &mut found));
@@ -55,7 +54,7 @@ fn a_closed_layer() {
     is_rolled_back(open().insert_many(&keys(0..5_000), &mut found));
     is_rolled_back(open().download().map(drop));
     is_rolled_back(open().verify());
-    // Who accepts the loss goes on with the rest.
+    // After accepting the loss, clients can use the rest.
     RedisFilter::accept_loss_at(&place, &options()).unwrap();
     let mut filter = open();
     filter.verify().unwrap();
@@ -65,7 +64,7 @@ fn a_closed_layer() {
     filter.verify().unwrap();
 }
 
-/// One part, and no other to compare it with.
+/// A single part, without another to compare it with.
 #[test]
 fn the_only_part() {
     let server = server();
@@ -87,7 +86,7 @@ fn the_only_part() {
     }
 }
 
-/// What people do to a filter leaves no count behind that is too high.
+/// Ordinary operations never leave a count that is too high.
 #[test]
 fn the_count_is_never_too_high() {
     let server = server();
@@ -95,7 +94,7 @@ fn the_count_is_never_too_high() {
         let place = at(server, &format!("counted-{kind}"));
         let plan = Plan::one_line(kind, 5_000, 0.01).unwrap();
         let (mut filter, _) = pair(&place, &plan);
-        // More than it is made for, again and again, and key by key.
+        // More keys than it is made for, repeatedly, and one by one.
         for round in 0..3 {
             insert(&mut filter, &keys(0..4_000 * (round + 1)));
             filter.verify().unwrap();
@@ -111,13 +110,13 @@ fn the_count_is_never_too_high() {
                 .unwrap();
             filter.verify().unwrap();
         }
-        // A client that has not counted what it added before.
+        // A client that hasn't yet counted the keys it has added.
         let mut other = RedisFilter::open(&place, &options()).unwrap();
         insert(&mut other, &keys(30_000..30_050));
         filter.clear().unwrap();
         insert(&mut other, &keys(40_000..40_100));
         other.verify().unwrap();
-        // Down, and up again.
+        // Downloaded, and uploaded again.
         insert(&mut filter, &keys(0..3_000));
         let copy = filter.download().unwrap();
         let place = at(server, &format!("copied-{kind}"));

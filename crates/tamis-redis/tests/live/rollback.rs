@@ -1,5 +1,5 @@
-//! A server restarts with an older snapshot: keys that were confirmed are gone,
-//! and whoever can know it says so.
+//! A server restarts with an older snapshot: confirmed keys are lost, and
+//! clients that can know it report it.
 
 use crate::common::Server;
 use crate::failover::large;
@@ -29,8 +29,8 @@ fn try_contains(filter: &mut RedisFilter, keys: &[String]) -> Result<(), Error> 
     filter.contains_many(keys, &mut vec![false; keys.len()])
 }
 
-/// One server: all of it is older. Living workers know, those who add and those
-/// who ask; a new one can't.
+/// With one server, everything is older. Running workers notice, both those
+/// that add and those that look up; a new one can't.
 #[test]
 fn an_older_snapshot() {
     for (time, plan) in (0..times()).flat_map(|time| kinds().map(|plan| (time, plan))) {
@@ -49,14 +49,14 @@ fn an_older_snapshot() {
         server.kill();
         server.restart();
         if plan.kind() == Kind::Counting {
-            // What was on its way when the connection broke is never sent twice.
+            // Keys in flight when the connection broke are never sent twice.
             let lost = try_insert(&mut adds, &keys(30_000..30_100));
             assert!(matches!(lost, Err(Error::Unconfirmed { .. })), "{lost:?}");
         }
         is_rolled_back(try_insert(&mut adds, &keys(30_000..30_100)));
         is_rolled_back(try_contains(&mut asks, &keys(0..20_000)));
         is_rolled_back(try_contains(&mut also_adds, &keys(0..1)));
-        // Once they know, they know.
+        // Once noticed, the error stays.
         is_rolled_back(try_insert(&mut adds, &keys(0..1)));
         is_rolled_back(try_contains(&mut adds, &keys(0..1)));
         is_rolled_back(try_insert(&mut asks, &keys(0..1)));
@@ -68,8 +68,8 @@ fn an_older_snapshot() {
     }
 }
 
-/// Others have added more than was lost before a worker looks: its own last
-/// keys tell.
+/// Other workers have added more keys than were lost before a worker looks: its
+/// own last keys show the loss.
 #[test]
 fn others_were_faster() {
     for plan in [&kinds()[0], &kinds()[2]] {
@@ -88,7 +88,7 @@ fn others_were_faster() {
     }
 }
 
-/// Someone has cleared the filter: no keys are lost that should be there.
+/// Someone has cleared the filter: this isn't a loss.
 #[test]
 fn a_filter_that_was_cleared() {
     for plan in [&kinds()[0], &kinds()[2]] {
@@ -108,7 +108,7 @@ fn a_filter_that_was_cleared() {
     }
 }
 
-/// The same snapshot, and nothing was lost: nobody is told anything.
+/// The snapshot is current and nothing was lost: no errors.
 #[test]
 fn a_snapshot_of_everything() {
     for plan in kinds() {
@@ -125,8 +125,8 @@ fn a_snapshot_of_everything() {
     }
 }
 
-/// In a cluster the record's node alone is older: who opens the filter sees it
-/// by the witness, until someone says that the loss is accepted.
+/// In a cluster, only the record's node is older: clients that open the filter
+/// notice by its witness, until the loss is accepted.
 #[test]
 fn the_record_alone_is_older() {
     let mut cluster = cluster();
@@ -150,8 +150,8 @@ fn the_record_alone_is_older() {
     }
 }
 
-/// In a cluster some of the parts are older: a worker that has added to them
-/// knows, and `verify` sees how few keys they have.
+/// In a cluster, some parts are older: a worker that has added to them notices,
+/// and `verify` sees how few keys they have.
 #[test]
 fn parts_alone_are_older() {
     let mut cluster = cluster();

@@ -1,11 +1,11 @@
-//! The master that Sentinels know.
+//! The master named by Sentinels.
 
 use crate::common::{Server, until};
 use crate::*;
 use std::time::Instant;
 use tamis_redis::{Error, aio};
 
-/// A master and a replica, and a Sentinel that watches them.
+/// A master and a replica, watched by a Sentinel.
 struct Watched {
     master: Server,
     replica: Server,
@@ -37,15 +37,15 @@ impl Watched {
     }
 
     fn at(&self, name: &str) -> Location {
-        // The first of them is away.
+        // The first Sentinel is down.
         let nobody = "127.0.0.1:1";
         let sentinel = self.sentinel.address();
         location(&format!("redis+sentinel://{nobody},{sentinel}/main/{name}"))
     }
 }
 
-/// The master is killed under load: the worker goes on at the new one, and
-/// what a replica had confirmed is there.
+/// The master is killed under load: the worker continues with the new one, and
+/// keys confirmed by a replica are there.
 #[test]
 fn a_failover() {
     let mut watched = Watched::start();
@@ -57,7 +57,7 @@ fn a_failover() {
     insert(&mut filter, &keys(0..20_000));
     drop(filter);
 
-    // The new master has no replica, so from here on without.
+    // The new master has no replica, so don't wait for one from here on.
     let mut filter = RedisFilter::open(&at, &patient).unwrap();
     assert!(all(&contains(&mut filter, &keys(0..1_000))));
     watched.master.kill();
@@ -70,7 +70,7 @@ fn a_failover() {
     );
     filter.verify().unwrap();
 
-    // The old master comes back as a replica, and nobody talks to it.
+    // The old master comes back as a replica, and clients don't use it.
     watched.master.restart();
     let replica_again = || watched.master.info("replication", "role").as_deref() == Some("slave");
     until(
@@ -82,8 +82,8 @@ fn a_failover() {
     assert!(all(&contains(&mut opened, &keys(0..40_000))));
 }
 
-/// A master that steps down keeps its connections open to those who only read,
-/// and would answer them from what it had.
+/// A master that steps down keeps connections of clients that only read, and
+/// would answer them from old data.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failover_on_demand() {
     let watched = Watched::start();
@@ -93,14 +93,14 @@ async fn a_failover_on_demand() {
     let created = aio::RedisFilter::create(&at, &plan, Hasher::default(), &patient);
     let mut filter = created.await.unwrap();
     filter.insert("before").await.unwrap();
-    // What a replica does not have yet when it takes over is lost, and that is
-    // not what this is about.
+    // Keys that a replica lacks when it takes over are lost, but this test
+    // isn't about those.
     let offset = |server: &Server, field| server.info("replication", field);
     until("the replica to have it", Duration::from_secs(60), || {
         offset(&watched.master, "master_repl_offset")
             == offset(&watched.replica, "slave_repl_offset")
     });
-    // It may not have heard of the replica yet.
+    // The Sentinel may not know the replica yet.
     let begun = || {
         let command = ["SENTINEL", "FAILOVER", "main"];
         watched.sentinel.try_cli(&command).is_ok()
@@ -114,7 +114,7 @@ async fn a_failover_on_demand() {
     filter.insert("after").await.unwrap();
     assert!(filter.contains("before").await.unwrap());
     assert!(filter.contains("after").await.unwrap());
-    // The new master has it, and not only the one that was.
+    // The new master has the keys, not only the old one.
     assert!(
         RedisFilter::open(&crate::at(&watched.replica, "seen"), &options())
             .unwrap()
@@ -135,7 +135,7 @@ fn what_sentinels_do_not_know() {
     assert!(text.contains("knows no master called other"), "{text}");
 }
 
-/// A Sentinel that asks for a password gets the one that is for the servers.
+/// A Sentinel that requires a password gets that of the servers.
 #[test]
 fn a_sentinel_with_a_password() {
     let watched = Watched::start();
@@ -144,21 +144,21 @@ fn a_sentinel_with_a_password() {
     let refused = RedisFilter::exists(&watched.at("seen"), &impatient());
     let error = refused.unwrap_err();
     assert!(matches!(error, Error::Server { .. }), "{error:?}");
-    // A server without passwords takes any of the default user.
+    // A server without passwords accepts any password of the default user.
     let sentinel = watched.sentinel.address();
     let text = format!("redis+sentinel://default:sesame@{sentinel}/main/seen");
     assert!(!RedisFilter::exists(&location(&text), &options()).unwrap());
 }
 
-/// A master stands still for so long that the Sentinels make another, and goes
-/// on: it takes itself for the master, and would confirm what is lost.
+/// A master stalls until the Sentinels replace it, and then continues: it still
+/// believes it is the master, and would confirm keys that will be lost.
 #[test]
 fn a_master_that_wakes_up() {
     for blocking in [true, false] {
         let watched = Watched::start();
         let place = watched.at("seen");
         let plan = plan(100_000, 0.01);
-        // Whoever waits for an answer waits for longer than the standstill.
+        // Clients wait for answers longer than the stall lasts.
         let patient = options()
             .response_timeout(Duration::from_secs(120))
             .retry_for(Duration::from_secs(240));
@@ -176,7 +176,7 @@ fn a_master_that_wakes_up() {
         assert!(runtime.block_on(other.contains(&keys(0..1)[0])).unwrap());
 
         watched.master.freeze();
-        // One batch is under way, and one comes when all is over.
+        // One batch is in flight during the stall, and one comes after it.
         let adding = std::thread::spawn(move || {
             let some = keys(1_000..2_000);
             let mut new = vec![false; some.len()];
@@ -192,7 +192,7 @@ fn a_master_that_wakes_up() {
         watched.master.thaw();
         insert(&mut idle, &keys(2_000..3_000));
         adding.join().unwrap();
-        // What was confirmed is at the one that stays.
+        // Confirmed keys are on the remaining master.
         let kept = crate::at(&watched.replica, "seen");
         let mut kept = RedisFilter::open(&kept, &options()).unwrap();
         assert!(all(&contains(&mut kept, &keys(0..3_000))));

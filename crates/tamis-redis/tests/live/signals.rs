@@ -7,12 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What the worker is told, in its environment.
+/// Environment variables that configure the worker.
 const AT: &str = "TAMIS_TEST_SIGNALS_AT";
 const FOLDER: &str = "TAMIS_TEST_SIGNALS_FOLDER";
 
-/// In a process of the other test of this file: a worker, which adds keys when
-/// it is told to. By itself: nothing goes wrong where nothing happens.
+/// When started by the other test of this file, a worker that adds keys. When
+/// run by itself, checks that nothing goes wrong undisturbed.
 #[test]
 fn worker() {
     if let Ok(at) = env::var(AT) {
@@ -36,8 +36,8 @@ fn worker() {
     filter.delete().unwrap();
 }
 
-/// A worker that is stopped and goes on while it waits for an answer: a read
-/// with a time limit then ends with "interrupted".
+/// A worker is stopped and continued while it waits for an answer: a read with
+/// a timeout then ends with "interrupted".
 #[test]
 fn a_worker_is_stopped_and_goes_on() {
     let server = Server::start(&[]);
@@ -60,7 +60,7 @@ fn a_worker_is_stopped_and_goes_on() {
         let sent = Command::new("kill").args([name, &pid]).status().unwrap();
         assert!(sent.success());
     };
-    // It is waiting for the frozen server at most of these.
+    // During most of these it is waiting for the frozen server.
     for _ in 0..20 {
         signal("-STOP");
         signal("-CONT");

@@ -1,5 +1,5 @@
-//! Servers that do not answer: nothing hangs, and nothing that was not
-//! answered is taken for done.
+//! Servers that don't answer: no call hangs, and unanswered requests never
+//! count as done.
 
 use crate::common::{Proxy, Server, until};
 use crate::*;
@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::Instant;
 use tamis_redis::Error;
 
-/// Runs what must end by itself, and fails the test if it hangs.
+/// Runs code that must end by itself, and fails the test if it hangs.
 fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -16,7 +16,7 @@ fn ends<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     ended.recv_timeout(most).expect("it hangs, or has panicked")
 }
 
-/// Which keys an error says were not confirmed.
+/// The keys that an error lists as unconfirmed.
 fn unconfirmed(error: Error) -> Vec<usize> {
     match error {
         Error::Unconfirmed { keys, .. } => keys,
@@ -52,14 +52,14 @@ fn a_listener_that_never_answers() {
 #[test]
 fn nobody_listens() {
     for scheme in ["redis", "redis+cluster"] {
-        // A port that no test can take.
+        // A port that no test uses.
         let place = location(&format!("{scheme}://127.0.0.1:1/seen"));
         let error = ends(move || RedisFilter::open(&place, &hasty()).err().unwrap());
         assert!(error.to_string().contains("refused"), "{error}");
     }
 }
 
-/// A server that stands still in the middle.
+/// A server that stalls in the middle.
 #[test]
 fn a_frozen_server() {
     let server = Server::start(&[]);
@@ -83,16 +83,16 @@ fn a_frozen_server() {
     assert_eq!(unconfirmed(error), (0..1_000).collect::<Vec<_>>());
     assert_eq!(count(&new), 0, "nothing unanswered is called new");
 
-    // The same filter goes on when the server does. What was sent before may
-    // have arrived, so a key may be called old that nobody was told is new:
-    // that is what "not confirmed" means.
+    // The same filter continues when the server does. Earlier requests may have
+    // arrived, so a key may be old though no caller was told that it was new:
+    // that is the meaning of "not confirmed".
     server.thaw();
     insert(&mut filter, &during);
     assert!(all(&contains(&mut filter, &before)) && all(&contains(&mut filter, &during)));
 }
 
-/// Adding to counters twice is not adding once: what is not answered is not
-/// sent again.
+/// Adding to counters isn't idempotent, so unanswered requests aren't sent
+/// again.
 #[test]
 fn counters_are_not_added_to_twice() {
     let server = Server::start(&[]);
@@ -100,7 +100,7 @@ fn counters_are_not_added_to_twice() {
     let plan = Plan::one_line(Kind::Counting, 10_000, 1e-4).unwrap();
     let (created, _) = pair(&place, &plan);
     drop(created);
-    // Patient enough to try again and again.
+    // Long enough for many retries.
     let options = impatient().retry_for(Duration::from_secs(60));
     let wire = Proxy::start(server.port());
     let by_wire = location(&format!("redis://{}/frozen-counting", wire.address()));
@@ -113,7 +113,7 @@ fn counters_are_not_added_to_twice() {
         let error = filter.insert_many(&keys, &mut new).unwrap_err();
         (filter, keys, error)
     });
-    // It gives up, or would try again.
+    // It either gives up, as it should, or opens another connection to retry.
     until("an answer to be late", Duration::from_secs(60), || {
         thread.is_finished() || wire.clients() > clients
     });
@@ -136,7 +136,7 @@ fn counters_are_not_added_to_twice() {
     );
 }
 
-/// A pause that is shorter than the patience goes unnoticed.
+/// A pause shorter than the retry limit goes unnoticed.
 #[test]
 fn a_pause() {
     let server = Server::start(&[]);
@@ -155,8 +155,8 @@ fn a_pause() {
     );
     let mut expected = vec![false; all_keys.len()];
     local.insert_many(&all_keys, &mut expected).unwrap();
-    // Sent more than once, a key may have been added by a try that was not
-    // answered: it is called new rather than kept from everyone.
+    // A key that was sent more than once may have been added by an unanswered
+    // try: it is reported as new, rather than to no one.
     let hidden = new
         .iter()
         .zip(&expected)
@@ -165,7 +165,7 @@ fn a_pause() {
     assert_eq!(body(&filter.download().unwrap()), body(&local));
 }
 
-/// Writes stand still; reading goes on.
+/// Writes stall, but reads work.
 #[test]
 fn a_pause_of_writes() {
     let server = Server::start(&[]);
@@ -187,22 +187,23 @@ fn a_pause_of_writes() {
     assert!(all(&contains(&mut filter, &more)));
 }
 
-/// With AOF written through (`appendfsync always`), a crash loses nothing that
-/// was confirmed, and workers go on when the server is back.
+/// With a fully synchronous AOF (`appendfsync always`), a crash loses no
+/// confirmed keys, and workers continue when the server is back.
 #[test]
 fn a_crash_with_aof() {
     let mut server = Server::start(&["appendonly yes", "appendfsync always"]);
     let place = at(&server, "crash");
     let (created, mut local) = pair(&place, &plan(200_000, 0.01));
     drop(created);
-    // Whoever is too far ahead waits, so that the load is not over before the crash.
+    // A worker that is too far ahead waits, so that the load lasts until the
+    // crash.
     let (confirmed, told) = mpsc::sync_channel(8);
     let worker = std::thread::spawn(move || {
         let patient = options().retry_for(Duration::from_secs(120));
         let mut filter = RedisFilter::open(&place, &patient).unwrap();
         for first in (0..40_000).step_by(1_000) {
             insert(&mut filter, &keys(first..first + 1_000));
-            // Nobody listens after the crash.
+            // After the crash there is no receiver.
             let _ = confirmed.send(first + 1_000);
         }
         filter
@@ -229,7 +230,7 @@ fn a_crash_with_aof() {
     );
 }
 
-/// A server that was restarted empty has lost the filter: an error, not a no.
+/// A server that was restarted empty has lost the filter: an error, not a "no".
 #[test]
 fn a_crash_without_aof() {
     let mut server = Server::start(&[]);

@@ -1,9 +1,9 @@
-//! A filter larger than one node's share: even over the masters.
+//! A filter larger than one node's share is spread evenly over the masters.
 
 use crate::common::Cluster;
 use crate::*;
 
-/// What each master's memory grows by.
+/// The growth of each master's memory.
 fn shares(cluster: &Cluster, bytes: u64) -> Vec<u64> {
     let place = location(&cluster.location("spread"));
     let used = || -> Vec<u64> {
@@ -35,7 +35,8 @@ fn shares(cluster: &Cluster, bytes: u64) -> Vec<u64> {
         .zip(before)
         .map(|(now, before)| now - before)
         .collect();
-    // Beside the filter there is little: connections and what replicas lag.
+    // Besides the filter, only connections and replication backlogs take
+    // memory.
     let sum: u64 = shares.iter().sum();
     println!("{bytes} bytes take {sum}: {shares:?}");
     assert!(

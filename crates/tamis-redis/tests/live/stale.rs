@@ -1,11 +1,10 @@
-//! A replica behind `redis://`: it answers as long as it follows its master,
-//! and no longer.
+//! A replica behind `redis://` answers only as long as it follows its master.
 
 use crate::common::{Proxy, Server, until};
 use crate::*;
 use tamis_redis::{Error, Survey, aio};
 
-/// A master, its replica, and the wire between them.
+/// A master, its replica, and the proxy between them.
 struct Followed {
     master: Server,
     wire: Proxy,
@@ -49,7 +48,7 @@ impl Followed {
         );
     }
 
-    /// The replica loses its master, for good.
+    /// Cuts the replica off from its master for good.
     fn cut(&self) {
         let nobody = ["REPLICAOF", "127.0.0.1", "1"];
         self.replica.cli(&nobody);
@@ -72,8 +71,8 @@ fn is_stale(error: &Error) -> bool {
     text.contains("replica of") && text.contains("link")
 }
 
-/// The replica knows some keys; those that came since it lost its master would
-/// get a "no", each of them.
+/// The replica knows some keys; keys added since it lost its master would all
+/// get a "no".
 #[test]
 fn a_replica_without_its_master() {
     let followed = Followed::start();
@@ -81,13 +80,13 @@ fn a_replica_without_its_master() {
     insert(&mut filter, &keys(0..3_000));
     followed.until_in_step();
 
-    // As long as it follows, it is as good as its master, but for a moment.
+    // While it follows, it is as good as its master, apart from a short delay.
     let mut reader = RedisFilter::open(&followed.at(), &once()).unwrap();
     assert!(all(&contains(&mut reader, &keys(0..3_000))));
 
     followed.cut();
     insert(&mut filter, &keys(3_000..6_000));
-    // One that has it open, and one that opens it.
+    // A client that has it open, and one that opens it.
     let mut found = vec![true; 3_000];
     let asked = reader.contains_many(&keys(3_000..6_000), &mut found);
     let error = asked.unwrap_err();
@@ -99,14 +98,14 @@ fn a_replica_without_its_master() {
     let error = Survey::of(&servers.parse().unwrap(), &once()).unwrap_err();
     assert!(is_stale(&error), "{error}");
 
-    // Who wants stale answers gets them.
+    // Clients that allow stale answers get them.
     let lenient = once().allow_stale();
     let mut reader = RedisFilter::open(&followed.at(), &lenient).unwrap();
     assert!(all(&contains(&mut reader, &keys(0..3_000))));
     let survey = Survey::of(&servers.parse().unwrap(), &lenient).unwrap();
     assert_eq!(survey.filters[0].name, "seen");
 
-    // When it follows again, so do its readers.
+    // When it follows again, its clients work again.
     let back = ["REPLICAOF", "127.0.0.1", &followed.wire.port().to_string()];
     followed.replica.cli(&back);
     followed.until_in_step();
@@ -115,8 +114,8 @@ fn a_replica_without_its_master() {
     assert!(all(&contains(&mut reader, &keys(0..6_000))));
 }
 
-/// The same for those who don't block, again and again: whenever the link is
-/// down before the question, there is no answer.
+/// The same for the asynchronous client, repeatedly: if the link is down before
+/// the request, there is no answer.
 #[test]
 fn again_and_again() {
     let followed = Followed::start();
@@ -144,7 +143,7 @@ fn again_and_again() {
         let back = ["REPLICAOF", "127.0.0.1", &followed.wire.port().to_string()];
         followed.replica.cli(&back);
         followed.until_in_step();
-        // The same clients go on.
+        // The same clients continue.
         until("the answers", Duration::from_secs(60), || {
             blocking.contains_many(&some, &mut found).is_ok() && all(&found)
         });
@@ -155,7 +154,7 @@ fn again_and_again() {
     }
 }
 
-/// The link is there, but nothing comes over it any more.
+/// The link is up, but no data comes over it any more.
 #[test]
 fn a_silent_master() {
     let followed = Followed::start();
@@ -163,7 +162,7 @@ fn a_silent_master() {
     insert(&mut filter, &keys(0..1_000));
     followed.until_in_step();
     let strict = once().max_lag(Duration::from_secs(8));
-    // Something must come now and then.
+    // Data must arrive now and then.
     followed
         .master
         .cli(&["CONFIG", "SET", "repl-ping-replica-period", "1"]);
@@ -198,7 +197,7 @@ fn a_master_that_steps_down() {
     let mut reader = RedisFilter::open(&place, &once()).unwrap();
     assert!(all(&contains(&mut reader, &keys(0..1_000))));
     server.cli(&["REPLICAOF", "127.0.0.1", "1"]);
-    // A role is believed for a second.
+    // A role holds for a second.
     until(
         "the role to be asked for",
         Duration::from_secs(60),
@@ -208,7 +207,7 @@ fn a_master_that_steps_down() {
     assert!(reader.contains_many(&keys(0..1_000), &mut found).is_err());
 }
 
-/// A user who may not ask for the role is not kept out.
+/// A user who isn't allowed to ask for the role can still work.
 #[test]
 fn a_user_who_may_not_ask() {
     let server = Server::start(&[]);
@@ -263,7 +262,7 @@ fn a_writable_replica() {
     is_refused(made.err().unwrap());
     assert_eq!(followed.replica.cli(&["DBSIZE"]), size);
 
-    // Reading is as before, and whoever insists may write.
+    // Reads work as before, and clients that insist may write.
     let mut filter = RedisFilter::open(&followed.at(), &once()).unwrap();
     assert!(all(&contains(&mut filter, &keys(0..1_000))));
     filter.verify().unwrap();
@@ -284,7 +283,7 @@ fn a_master_that_becomes_a_writable_replica() {
     insert(&mut filter, &keys(0..100));
     drop(pair(&at(&master, "seen"), &plan(10_000, 0.01)));
     server.cli(&["REPLICAOF", "127.0.0.1", &master.port().to_string()]);
-    // A role is believed for a second.
+    // A role holds for a second.
     let mut next = 0;
     until("the role to be asked for", Duration::from_secs(60), || {
         next += 1;

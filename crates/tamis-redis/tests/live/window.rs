@@ -1,5 +1,5 @@
-//! Windows: against an exact oracle with times, by many workers at once, and
-//! when servers forget what they should not, or do what they should.
+//! Windows: compared with an exact oracle with times, with many concurrent
+//! workers, and when servers forget data, wrongly or rightly.
 
 use crate::common::{Server, until};
 use crate::*;
@@ -8,7 +8,7 @@ use tamis::{Hash, Moment, window::Renewal};
 use tamis_redis::Error;
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// A generation of an hour's window.
+/// A generation of a window of an hour.
 const STEP: Duration = Duration::from_secs(450);
 
 fn window_plan(span: Duration, keys: u64, rate: f64, renewal: Renewal) -> Plan {
@@ -24,7 +24,7 @@ fn create(place: &Location, plan: &Plan) -> RedisFilter {
     RedisFilter::create(place, plan, Hasher::seeded(7), &options()).unwrap()
 }
 
-/// The beginning of a generation, years ago.
+/// The start of a generation, years ago.
 fn start() -> Moment {
     Moment::from_secs(450 * 3_000_000)
 }
@@ -60,12 +60,12 @@ fn is_loss(error: &Error) -> bool {
     matches!(error, Error::MissingChunk { .. })
 }
 
-/// Random, bursty and late events against a table of exact times; the filter is
-/// opened anew in between.
+/// Compares random, bursty and late events with a table of exact times; reopens
+/// the filter in between.
 fn oracle(place: &Location, renewal: Renewal, seed: u64) {
     const EVENTS: u64 = 30_000;
     const BATCH: u64 = 500;
-    // So low that no key is old by chance.
+    // So low that no key looks old by chance.
     let mut filter = create(place, &window_plan(HOUR, 20_000, 1e-7, renewal));
     let (window, band) = (HOUR.as_micros() as i64, STEP.as_micros() as i64);
     let mut told: HashMap<u64, i64> = HashMap::new();
@@ -80,7 +80,7 @@ fn oracle(place: &Location, renewal: Renewal, seed: u64) {
                 1..500 => 0,                                   // a burst
                 _ => (random(seed + 1, i) % 1_000_000) as i64, // up to a second
             };
-            // A few come late, by less than the window holds.
+            // Some are late, by less than the window.
             let late = if random(seed + 2, i).is_multiple_of(10) {
                 random(seed + 3, i) as i64 % band
             } else {
@@ -154,7 +154,7 @@ fn an_oracle_in_a_cluster() {
     oracle(&place, Renewal::Within, 7);
 }
 
-/// All generations full, and the rate is the promised one.
+/// With all generations full, the rate is the promised one.
 fn rate_when_full(place: &Location) {
     const KEYS: u64 = 16_000;
     const RATE: f64 = 0.05;
@@ -173,7 +173,7 @@ fn rate_when_full(place: &Location) {
     assert!(rate < 1.05 * RATE && rate > 0.7 * RATE, "{rate}");
     let now = filter.rate_now().unwrap();
     assert!((now - rate).abs() < 0.1 * RATE, "{now} for {rate}");
-    // All that it holds, but for those that were old by chance.
+    // All its keys, except those that looked old by chance.
     let counted = filter.keys().unwrap().get() as f64;
     assert!(
         (counted / (KEYS as f64 * 9.0 / 8.0) - 1.0).abs() < 0.03,
@@ -193,7 +193,7 @@ fn the_rate_when_full() {
 }
 
 /// Workers whose clocks differ: some are in one generation, some in the next.
-/// Of all, one is told "new".
+/// Exactly one gets "new".
 fn new_to_one(place: &Location, plan: &Plan) {
     const WORKERS: u64 = 8;
     const KEYS: u64 = 4_000;
@@ -210,7 +210,7 @@ fn new_to_one(place: &Location, plan: &Plan) {
                     order.sort_by_key(|i| random(worker, *i as u64));
                     let mut told = vec![false; all.len()];
                     for (n, batch) in order.chunks(100 + 30 * worker as usize).enumerate() {
-                        // Before and after the boundary, over and over.
+                        // Before and after the boundary, repeatedly.
                         let ahead = (worker + n as u64).is_multiple_of(2);
                         let second = Duration::from_secs(1);
                         let at = if ahead {
@@ -257,8 +257,8 @@ fn new_to_one_worker_in_a_cluster() {
     filter.delete().unwrap();
 }
 
-/// Workers that add more than a window was made for: they make it grow, and still
-/// each key is new to one of them, and found by all.
+/// Workers add more keys than a window was made for: it grows, and still each
+/// key is new to one of them, and found by all.
 #[test]
 fn new_to_one_worker_when_it_grows() {
     let place = at(server(), "window-grows");
@@ -301,8 +301,8 @@ async fn new_to_one_task() {
     filter.delete().await.unwrap();
 }
 
-/// What was told new stays so for the window, and is forgotten a generation
-/// after it, to the microsecond.
+/// A new key stays for the window, and is forgotten a generation later, to the
+/// microsecond.
 #[test]
 fn to_the_microsecond() {
     let place = at(server(), "window-exact");
@@ -319,15 +319,16 @@ fn to_the_microsecond() {
     );
     assert!(!filter.contains_at("first", first + HOUR + STEP).unwrap());
     assert!(!filter.contains_at("last", last + HOUR + micro).unwrap());
-    // What comes a generation late gets the answer that it would have got in time.
+    // A key that arrives a generation late gets the answer that it would have
+    // got in time.
     assert!(filter.insert_at("newest", first + HOUR + STEP).unwrap());
     assert!(filter.contains_at("first", last + HOUR).unwrap());
     assert!(!filter.insert_at("first", first + HOUR).unwrap());
-    // A pause of years: everything is forgotten.
+    // After a pause of years, everything is forgotten.
     let later = start() + 10_000 * HOUR;
     assert!(filter.insert_at("first", later).unwrap());
     assert_eq!(filter.stats().too_old_keys, 0);
-    // Older than the window is told new, each time, and counted.
+    // Keys older than the window are reported as new each time, and counted.
     for counted in 1..3 {
         assert!(filter.insert_at("last", last).unwrap());
         assert_eq!(filter.stats().too_old_keys, counted);
@@ -335,7 +336,7 @@ fn to_the_microsecond() {
     filter.delete().unwrap();
 }
 
-/// Within does not renew, quiet does.
+/// `Within` doesn't renew, `Quiet` does.
 #[test]
 fn the_two_meanings() {
     for (renewal, seen) in [(Renewal::Within, false), (Renewal::Quiet, true)] {
@@ -351,7 +352,7 @@ fn the_two_meanings() {
     }
 }
 
-/// A time that the server's clock does not know yet moves nothing.
+/// A time in the future of the server's clock doesn't move the window.
 #[test]
 fn the_far_future() {
     let place = at(server(), "window-future");
@@ -367,7 +368,7 @@ fn the_far_future() {
     assert_eq!(filter.stats().future_keys, 2);
     assert!(filter.contains_at("now", now).unwrap() && filter.contains("now").unwrap());
     assert!(filter.contains("typo").unwrap());
-    // Nor does it move one that is years behind, or empty.
+    // Nor does it move a window that is years behind, or empty.
     filter.clear().unwrap();
     assert!(!filter.contains("typo").unwrap());
     assert!(filter.insert_at("then", start()).unwrap());
@@ -376,7 +377,7 @@ fn the_far_future() {
     filter.delete().unwrap();
 }
 
-/// Without a time, the server's clock decides, and workers' clocks nothing.
+/// Without a time, the server's clock decides, not the workers'.
 #[test]
 fn the_clock_is_the_servers() {
     let place = at(server(), "window-clock");
@@ -393,7 +394,7 @@ fn the_clock_is_the_servers() {
     filter.delete().unwrap();
 }
 
-/// One time that is ahead, by a little or much: the window forgets nothing, and
+/// A single time that is slightly or far ahead: the window forgets nothing, and
 /// stays usable, however short it is.
 #[test]
 fn times_that_are_ahead() {
@@ -431,8 +432,8 @@ fn times_that_are_ahead() {
     }
 }
 
-/// A server whose clock is an hour behind the times that it is given: keys are
-/// taken as of its own time, and each is new once.
+/// A server whose clock is an hour behind the given times: it uses its own
+/// time, and each key is new once.
 #[test]
 fn a_server_that_is_behind() {
     let place = at(server(), "window-behind");
@@ -447,7 +448,7 @@ fn a_server_that_is_behind() {
     filter.delete().unwrap();
 }
 
-/// A typo in a log of years ago is not where the window goes on, in no chunk.
+/// A wrong time in a log from years ago doesn't move the window, in any chunk.
 #[test]
 fn one_typo_among_old_times() {
     let place = at(server(), "window-typo");
@@ -466,7 +467,7 @@ fn one_typo_among_old_times() {
     filter.delete().unwrap();
 }
 
-/// However keys come, as few are lost as promised, and as few others are found: all
+/// However keys arrive, losses and false positives stay within the promise: all
 /// at once, half of them in one generation, and eight times as many as planned.
 #[test]
 fn any_arrival_keeps_the_rate() {
@@ -510,7 +511,7 @@ fn any_arrival_keeps_the_rate() {
                 (measured - expected).abs() < 0.2 * rate,
                 "{name}: {measured}, {expected}"
             );
-            // What was made for a peak goes.
+            // Strings created for a peak are dropped.
             for later in 0..12 {
                 insert_at(
                     &mut filter,
@@ -524,7 +525,7 @@ fn any_arrival_keeps_the_rate() {
     }
 }
 
-/// A string is missing: no answer, by anyone.
+/// A string is missing: no operation answers.
 fn refuses(filter: &mut RedisFilter, at: Moment) {
     let keys = keys(0..100);
     for _ in 0..2 {
@@ -546,7 +547,7 @@ fn refuses(filter: &mut RedisFilter, at: Moment) {
 fn a_lost_string_is_noticed() {
     let place = at(server(), "window-lost");
     let mut filter = create(&place, &hourly(100, 1e-6));
-    // So many that further strings are needed, by most.
+    // Enough keys that most buckets need further strings.
     insert_at(&mut filter, &keys(0..1_000), start());
     let listed = strings(server(), "window-lost");
     assert!(listed.len() >= 3, "{listed:?}");
@@ -574,8 +575,8 @@ fn a_lost_string_is_noticed() {
     create(&place, &hourly(1_000, 0.01)).delete().unwrap();
 }
 
-/// A part that someone brings back from a backup is noticed, by those who have it
-/// open, and by whoever verifies it.
+/// A part restored from a backup is noticed by clients that have the filter
+/// open, and by `verify`.
 #[test]
 fn an_older_part_is_noticed() {
     let place = at(server(), "window-older");
@@ -602,7 +603,7 @@ fn an_older_part_is_noticed() {
     other.delete().unwrap();
 }
 
-/// Strings stay, unless the whole filter has an end, which they all have then.
+/// Strings don't expire, unless the whole filter does; then they all do.
 #[test]
 fn an_end_is_that_of_all_strings() {
     let place = at(server(), "window-ends");
@@ -626,7 +627,7 @@ fn an_end_is_that_of_all_strings() {
     assert_eq!(server().cli(&["KEYS", "*window-ends*"]), "");
 }
 
-/// By the server's clock, and the window goes on.
+/// Uses the server's clock, and the window moves on.
 #[test]
 fn the_server_forgets() {
     let place = at(server(), "window-short");
@@ -634,7 +635,8 @@ fn the_server_forgets() {
     let mut filter = create(&place, &window_plan(span, 1_000, 1e-6, Renewal::Within));
     let begun = std::time::Instant::now();
     assert!(filter.insert("key").unwrap());
-    // Asked in time, it is found; how long asking took is known only afterwards.
+    // It is found within its time; how long the query took is only known
+    // afterwards.
     let found = filter.contains("key").unwrap();
     assert!(found || begun.elapsed() > span);
     until("the key to be forgotten", Duration::from_secs(60), || {
@@ -685,8 +687,7 @@ fn operators_see_it() {
     assert_eq!(server.cli(&["DBSIZE"]), "0");
 }
 
-/// The rights of the table in docs/operating.md are enough, and those who ask need
-/// no others.
+/// The rights in docs/operating.md suffice, and queries need no others.
 #[test]
 fn users_and_their_rights() {
     let server = Server::start(&[]);
@@ -716,7 +717,7 @@ fn users_and_their_rights() {
     filter.delete().unwrap();
 }
 
-/// What can't be is refused, and says so.
+/// Impossible requests are refused with a reason.
 #[test]
 fn what_is_refused() {
     let place = at(server(), "window-refused");
@@ -739,7 +740,7 @@ fn what_is_refused() {
     }
     assert!(!RedisFilter::exists(&at(server(), "other"), &options()).unwrap());
     filter.delete().unwrap();
-    // A filter that is no window heeds no moments.
+    // Filters other than windows ignore moments.
     let mut plain = create(&place, &plan(1_000, 0.01));
     assert!(plain.insert_at("key", start()).unwrap());
     assert!(plain.contains_at("key", start() + 1_000 * HOUR).unwrap());

@@ -1,18 +1,18 @@
-//! What racing workers were told, put to the proof.
+//! Verifies the answers that concurrent workers got.
 //!
 //! Which keys look old by chance depends on the order in which the server saw
-//! them, which nobody knows afterwards. But the answers themselves tell an
-//! order that explains them, if there is one: a key that was told "new" had an
-//! unset bit then, so of the keys told "new" the last one has a bit that no
-//! other has; take it away, and the same holds for the rest. A local filter
-//! that is given the keys in this order must answer the same for every key, and
-//! end with the same bytes.
+//! them, which we can't know. But the answers themselves reveal an order that
+//! explains them, if there is one: a key reported as new had an unset bit at
+//! that moment, so the last of the new keys has a bit that no other has. Remove
+//! it, and the same holds for the rest. A local filter that gets the keys in
+//! this order must give the same answer for every key, and end with the same
+//! bytes.
 
 use tamis::Hash;
 use tamis::internals::raw::BlockedShape;
 
-/// The keys in an order in which each has a bit that no earlier one has.
-/// `None` if there is none: then some were called new wrongly.
+/// An order of the keys in which each has a bit that no earlier one has. `None`
+/// if there is none: then some were wrongly reported as new.
 pub(crate) fn order(shape: BlockedShape, new: &[Hash]) -> Option<Vec<usize>> {
     let mut uses = Uses::of(shape, new);
     let mut single: Vec<usize> = (0..uses.0.len())
@@ -20,7 +20,7 @@ pub(crate) fn order(shape: BlockedShape, new: &[Hash]) -> Option<Vec<usize>> {
         .collect();
     let mut last_first = Vec::with_capacity(new.len());
     while let Some(bit) = single.pop() {
-        // Taking its key away for another bit's sake has freed this one.
+        // If its key has been removed because of another bit, this bit is free.
         let (1, key) = uses.0[bit] else { continue };
         last_first.push(key);
         for bit in bits(shape, new[key]) {
@@ -36,15 +36,16 @@ pub(crate) fn order(shape: BlockedShape, new: &[Hash]) -> Option<Vec<usize>> {
     (last_first.len() == new.len()).then_some(last_first)
 }
 
-/// How many keys could look old in some order: those without a bit of their own.
+/// How many keys could look old in some order: those without a bit that no
+/// other key has.
 pub(crate) fn coverable(shape: BlockedShape, keys: &[Hash]) -> usize {
     let uses = Uses::of(shape, keys);
     let covered = |key: &&Hash| bits(shape, **key).iter().all(|bit| uses.0[*bit].0 > 1);
     keys.iter().filter(covered).count()
 }
 
-/// For each bit, how many keys have it, and the exclusive or of their indices:
-/// the index, where there is one.
+/// For each bit, how many keys have it, and the XOR of their indices, which is
+/// the index if there is only one.
 struct Uses(Vec<(u32, usize)>);
 
 impl Uses {
@@ -73,7 +74,7 @@ fn bits(shape: BlockedShape, hash: Hash) -> Vec<usize> {
     bits
 }
 
-/// The proof can fail: no order explains a key that was new twice.
+/// The check can fail: no order explains a key that was new twice.
 #[test]
 fn twice_new_has_no_order() {
     let shape = BlockedShape::new(4, 6, 1).unwrap();

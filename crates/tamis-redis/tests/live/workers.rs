@@ -1,5 +1,5 @@
-//! Sixteen processes add the same keys to one filter, each in an order of its
-//! own: exactly one is told "new".
+//! Sixteen processes add the same keys to one filter, each in a different
+//! order: exactly one gets "new".
 
 use crate::witness;
 use crate::*;
@@ -10,15 +10,15 @@ use tamis::internals::raw::Shape;
 
 const WORKERS: u64 = 16;
 
-/// What a worker is told, in its environment.
+/// Environment variables that configure a worker.
 const AT: &str = "TAMIS_TEST_AT";
 const KEYS: &str = "TAMIS_TEST_KEYS";
 const SEED: &str = "TAMIS_TEST_SEED";
 const ANSWERS: &str = "TAMIS_TEST_ANSWERS";
 
-/// In a process of the other tests of this file: a worker. By itself: one
-/// worker after the other, of which the first is told what a local filter
-/// tells, and the second nothing new.
+/// When started by the other tests of this file, a worker. When run by itself,
+/// one worker after the other: the first gets the answers of a local filter,
+/// and the second gets no "new".
 #[test]
 fn worker() {
     if let Ok(at) = env::var(AT) {
@@ -49,7 +49,7 @@ fn add_all(at: &str, number: usize, seed: u64) -> Vec<u8> {
     let all = keys(0..number as u64);
     let mut filter = RedisFilter::open(&location(at), &options()).unwrap();
     let mut answers = vec![0; number];
-    // Batches of different sizes, so that workers don't run in step.
+    // Batches of different sizes, so that workers don't run in lockstep.
     for batch in shuffled(number, seed).chunks(1_000 + 500 * seed as usize) {
         let keys: Vec<&str> = batch.iter().map(|i| all[*i].as_str()).collect();
         let mut new = vec![false; keys.len()];
@@ -70,7 +70,7 @@ fn shuffled(len: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// Sixteen workers add `number` keys; for each key, how many were told "new".
+/// Sixteen workers add `number` keys; returns for each key how many got "new".
 pub(crate) fn work(at: &str, number: usize) -> Vec<u32> {
     let folder = tempfile::tempdir().unwrap();
     let answers = |seed| folder.path().join(format!("answers-{seed}"));
@@ -100,7 +100,7 @@ pub(crate) fn work(at: &str, number: usize) -> Vec<u32> {
     told
 }
 
-/// The answers and the bytes are those of a local filter.
+/// Answers and bytes equal those of a local filter.
 fn proved(at: &str, plan: &Plan, number: usize) -> usize {
     let (mut remote, mut local) = pair(&location(at), plan);
     let told = work(at, number);
@@ -135,7 +135,7 @@ fn proved(at: &str, plan: &Plan, number: usize) -> usize {
     old.len()
 }
 
-/// The keys that look old when they are added in their order.
+/// How many keys look old when they are added in order.
 fn false_positives(plan: &Plan, number: usize) -> usize {
     let mut local = AnyFilter::from_plan(plan, Hasher::seeded(7)).unwrap();
     let mut new = vec![false; number];
@@ -159,7 +159,7 @@ fn each_key_is_new_once() {
     );
 }
 
-/// Where no key can look old in any order, the sum is the number of keys.
+/// If no key can look old in any order, the sum is the number of keys.
 #[test]
 fn the_sum_is_the_number_of_keys() {
     const NUMBER: usize = 20_000;

@@ -1,4 +1,4 @@
-//! A filter's file that somebody has dropped on the page: its bytes, which stay where they are.
+//! A filter file dropped on the page. Its bytes aren't sent anywhere.
 
 use crate::about::{self, About};
 use crate::explain::Explained;
@@ -11,25 +11,25 @@ use tamis::{AnyFilter, Error, Moment, Open, SecretKey};
 /// A filter in the bytes of a file.
 pub struct Dropped<'a> {
     filter: AnyFilter<&'a [u8]>,
-    /// Found out once: it takes a look at the whole file.
+    /// Computed once, because it requires reading the whole file.
     about: About,
 }
 
 /// Why a file was not opened.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It can be asked with its secret key only.
+    /// It can only be queried with its secret key.
     KeyNeeded(String),
-    /// It is not a filter, or not a whole one, or not of this key.
+    /// It isn't a complete filter, or the key is wrong.
     Wrong(String),
 }
 
-/// Keys to ask for. A key of several values is an array of them.
+/// Keys to look up. A key with several values is an array.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     keys: Vec<Key>,
-    /// Keys are in hexadecimal, two digits a byte.
+    /// Keys are in hexadecimal, two digits per byte.
     #[serde(default)]
     hex: bool,
 }
@@ -42,8 +42,8 @@ enum Key {
 }
 
 impl<'a> Dropped<'a> {
-    /// Opens a file, with the text of a key file if its secret is kept apart. Every byte is
-    /// checked that has a checksum.
+    /// Opens a file, with the text of a key file if the secret is kept separately. Verifies all bytes that have a
+    /// checksum.
     ///
     /// ```
     /// use tamis_report::page::Dropped;
@@ -69,8 +69,8 @@ impl<'a> Dropped<'a> {
         Ok(Self { filter, about })
     }
 
-    /// What the service tells of a filter that it serves, and as `text` what `tamis info` prints.
-    /// A window is described as of its latest key.
+    /// The service's description of a filter, and as `text` the output of `tamis info`. A window is described as of its
+    /// latest key.
     pub fn info(&self) -> Value {
         let mut told = about::to_json(&self.about);
         told["lines"] = lines(&self.filter);
@@ -87,8 +87,8 @@ impl<'a> Dropped<'a> {
         told
     }
 
-    /// Which keys may be in it: `{"keys": ["apple", "pear"]}` is answered by `{"found": [true, false]}`.
-    /// A window is asked as of its latest key.
+    /// Which keys may be in the filter: the answer to `{"keys": ["apple", "pear"]}` is `{"found": [true, false]}`. A
+    /// window is queried as of its latest key.
     pub fn ask(&self, request: &[u8]) -> Result<Value, String> {
         let (_, keys) = self.keys(request)?;
         let mut found = vec![false; keys.len()];
@@ -96,7 +96,7 @@ impl<'a> Dropped<'a> {
         Ok(json!({ "found": found }))
     }
 
-    /// What `tamis explain` prints of each of the same keys.
+    /// The output of `tamis explain` for each key.
     pub fn explain(&self, request: &[u8]) -> Result<Value, String> {
         let (shown, keys) = self.keys(request)?;
         let hasher = self.filter.hasher();
@@ -107,7 +107,7 @@ impl<'a> Dropped<'a> {
         Ok(json!({ "explained": explained.collect::<Vec<_>>() }))
     }
 
-    /// The keys of a request, as they were written and as bytes.
+    /// The keys of a request, as written and as bytes.
     fn keys(&self, request: &[u8]) -> Result<(Vec<String>, Vec<Vec<u8>>), String> {
         let asked: Asked = serde_json::from_slice(request)
             .map_err(|error| format!("expected a JSON object with keys: {error}"))?;
@@ -147,7 +147,7 @@ fn secret_key(text: &str) -> Result<SecretKey, String> {
     let digits = text.trim();
     let key = from_hex(digits).and_then(|bytes| bytes.try_into().ok());
     key.map(SecretKey::new).ok_or_else(|| {
-        // What was given may be a secret.
+        // Don't show the text: it may be a secret.
         let got = digits.chars().count();
         format!("key file: expected 32 hexadecimal digits, got {got} other characters")
     })

@@ -1,12 +1,11 @@
-//! What a window remembers at a moment, and how old it is.
+//! What a window remembers at a moment, and how old that is.
 
 use serde_json::{Value, json};
 use tamis::{Moment, Window, body::Body, window::Span};
 
-/// Has the generations of a window's description be those that a question reaches now, newest first,
-/// also those without keys, each with the age of its oldest keys: in seconds, or in keys that
-/// were new since. A window that nobody adds to forgets as well; one that has later keys is asked
-/// as of these.
+/// Updates the generations in a window's description to those that a query covers now, newest first, including empty
+/// ones. Each gets the age of its oldest keys: in seconds, or in keys that were new since. A window forgets even if no
+/// keys are added; if it has keys later than `now`, the latest key counts.
 pub fn bring_up_to_date<B: Body>(told: &mut Value, window: &Window<B>, now: Moment) {
     let options = window.options();
     let (now, step, is_time) = match options.band() {

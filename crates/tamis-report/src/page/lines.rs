@@ -1,23 +1,22 @@
-//! How full the lines of a filter are, as a histogram.
+//! A histogram of how full a filter's lines are.
 
 use serde_json::{Value, json};
 use tamis::internals::raw::Shape;
 use tamis::{AnyFilter, body::Body};
 
-/// Lines that are looked at, at most: enough for a picture, few enough for a page that asks again
-/// and again.
+/// The most lines to read: enough for a picture, few enough for a page that asks repeatedly.
 const SAMPLE: u64 = 1 << 16;
-/// Neighbouring lines that are read together.
+/// Adjacent lines that are read together.
 const RUN: u64 = 64;
 /// Columns of the histogram.
 const COLUMNS: usize = 32;
-/// Bits, or counters, of a line.
+/// Bits or counters per line.
 const PLACES: usize = 512;
 
-/// How full the lines of a filter are; `null` for kinds whose tables are full by design.
+/// How full the lines of a filter are; `null` for kinds whose tables are always full.
 pub fn lines<B: Body>(filter: &AnyFilter<B>) -> Value {
     let line_bytes = match filter.shape() {
-        // The textbook's filter has no lines; it is cut as if it had.
+        // The textbook's filter has no lines; it is split as if it had.
         Shape::Bloom(_) | Shape::Blocked(_) | Shape::Growing(_) => 64,
         Shape::Counting(_) => 256,
         _ => return Value::Null,
@@ -28,7 +27,7 @@ pub fn lines<B: Body>(filter: &AnyFilter<B>) -> Value {
     let mut counts = [0u64; COLUMNS];
     let (mut looked_at, mut set) = (0, 0);
     for nth in 0..taken {
-        // Spread evenly over the whole.
+        // Spread evenly over the filter.
         let run = u128::from(nth) * u128::from(runs) / u128::from(taken);
         let first = run as u64 * RUN;
         let bytes = RUN.min(all - first) * line_bytes;
@@ -55,7 +54,7 @@ pub fn lines<B: Body>(filter: &AnyFilter<B>) -> Value {
     })
 }
 
-/// How many of the two counters in a byte are not zero.
+/// How many of the two counters in a byte are nonzero.
 fn used_counters(byte: u8) -> usize {
     usize::from(byte & 0x0F != 0) + usize::from(byte & 0xF0 != 0)
 }

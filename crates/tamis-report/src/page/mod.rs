@@ -1,5 +1,5 @@
-//! What the page asks, answered as JSON: by the service, and by WebAssembly in the page itself. So
-//! no number is made twice, and none in JavaScript.
+//! Answers the page's requests as JSON, in the service and as WebAssembly in the page. So every number is computed in
+//! one place, and never in JavaScript.
 
 mod dropped;
 mod generations;

@@ -1,5 +1,4 @@
-//! What `tamis plan` says, with the curve of rates, for the page's calculator.
-//! Every number is the library's.
+//! The output of `tamis plan` with a curve of rates, for the page's calculator. All numbers come from the library.
 
 use crate::advice::{self, Advice, Given, Need, Question};
 use crate::human;
@@ -12,7 +11,7 @@ use tamis::internals::raw::BloomShape;
 const STEPS: i32 = 24;
 const STEPS_OF_A_DOUBLING: f64 = 6.0;
 
-/// What `GET /v1/plan` answers to a query: `keys=10M&rate=0.001`, `keys=10M&bits=96M&hashes=7`.
+/// The answer of `GET /v1/plan` to a query: `keys=10M&rate=0.001`, `keys=10M&bits=96M&hashes=7`.
 ///
 /// ```
 /// let told = tamis_report::page::plan("keys=10M&rate=1%25")?;
@@ -28,7 +27,7 @@ pub fn plan(query: &str) -> Result<Value, String> {
     Ok(asked.tell(&advice))
 }
 
-/// `keys=10M&bits=96M&hashes=7`: the textbook's filter with these m and k.
+/// The textbook's filter with the given m and k: `keys=10M&bits=96M&hashes=7`.
 fn own_shape(query: &str) -> Result<Option<Value>, String> {
     let (mut keys, mut bits, mut hashes) = (None, None, None);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -55,7 +54,8 @@ fn own_shape(query: &str) -> Result<Option<Value>, String> {
     })))
 }
 
-/// `keys=10M&rate=1%25&need=delete`, `keys=10M&need=forget&generations=8`: numbers as the command takes them.
+/// A query such as `keys=10M&rate=1%25&need=delete` or `keys=10M&need=forget&generations=8`; numbers are written as in
+/// the command.
 #[derive(Clone, Copy, Default)]
 struct Asked {
     keys: Option<u64>,
@@ -111,7 +111,7 @@ impl Asked {
         Ok(question)
     }
 
-    /// Asks for a window in so many generations.
+    /// Sets the number of generations of a window.
     fn divide(&mut self, generations: u32) -> Result<(), String> {
         let usual = advice::USUAL_GENERATIONS;
         let text = match self.need {
@@ -160,11 +160,11 @@ impl Asked {
             .collect();
         let rates = |plan: &Plan| -> Vec<Option<f64>> { plan.rates_after(&keys).collect() };
         json!({
-            // The numbers as they were understood.
+            // The numbers as understood.
             "asked": { "keys": self.keys, "rate": self.rate, "size": self.size },
-            // What `tamis plan --json` prints.
+            // As in `tamis plan --json`.
             "plans": advice.json(),
-            // What `tamis plan` prints.
+            // As in `tamis plan`.
             "rows": plans.iter().map(|plan| json!({
                 "kind": plan.kind().name(),
                 "keys": human::count(plan.keys()),
@@ -177,11 +177,11 @@ impl Asked {
                 "for": advice::purpose(plan.kind()),
                 "command": advice.command(plan),
             })).collect::<Vec<_>>(),
-            // Kinds that serve the need and not the numbers, and why.
+            // Suitable kinds that are impossible with these numbers, and why.
             "left_out": advice.left_out_json(),
             "pick": advice.pick().kind().name(),
             "advice": advice.lines(),
-            // What `tamis plan --redis --json` prints, where keys and a rate were given.
+            // As in `tamis plan --redis --json`, if keys and a rate are given.
             "redis": self.in_redis(),
             "curve": {
                 "keys": keys,

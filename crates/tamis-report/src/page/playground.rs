@@ -1,5 +1,5 @@
-//! A tiny filter, made of the keys in a request and forgotten with the answer. What
-//! the page draws is what the library set.
+//! A tiny filter, made from the keys in a request and dropped after the answer. The page draws
+//! exactly what the library has set.
 
 use crate::explain::Explained;
 use crate::human;
@@ -11,37 +11,37 @@ use tamis::internals::raw::{
 };
 use tamis::{AnyFilter, Hasher, Plan};
 
-/// Bounds of what is drawn.
+/// Limits of a request.
 const MAX_BODY: usize = 256 << 10;
 const MAX_KEYS: usize = 1000;
 const MAX_KEY_BYTES: usize = 1000;
 const MAX_BITS: u64 = 4096;
 const MAX_LINES: u64 = 8;
 const MAX_SLOTS: u64 = 512;
-/// Bits or counters of a line.
+/// Bits or counters per line.
 const LINE_CELLS: u64 = 512;
-/// Keys that find no slot: each is searched for long.
+/// The most keys without a free slot, because each of them takes a long search.
 const MAX_REFUSED: usize = 32;
-/// Keys that are tried to find a false "yes".
+/// Keys to try when looking for a false "yes".
 const MAX_TRIES: u32 = 100_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Request {
     shape: Asked,
-    /// The keys of two filters.
+    /// The keys of the first filter; `b` has those of the second.
     a: Vec<String>,
     #[serde(default)]
     b: Vec<String>,
-    /// Taken out of the first again.
+    /// Keys to remove from the first filter.
     #[serde(default)]
     removed: Vec<String>,
     #[serde(default)]
     ask: Vec<String>,
-    /// Look for a key that the first has never seen and says "yes" to.
+    /// Whether to look for a key that isn't in the first filter and gets "yes".
     #[serde(default)]
     find: bool,
-    /// The number of a key of the first, to see the filter before that key came.
+    /// The index of a key of the first filter; shows the filter before that key was added.
     trace: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ struct InLines {
     lines_per_key: u32,
 }
 
-/// What `POST /v1/playground` answers to a request, which is a JSON object.
+/// The answer of `POST /v1/playground` to a request, which is a JSON object.
 ///
 /// ```
 /// let asked = br#"{"shape": {"kind": "bloom", "bits": 16, "hashes": 3}, "a": ["apple"], "ask": ["pear"]}"#;
@@ -177,13 +177,13 @@ fn play(request: &Request) -> Result<Value, String> {
     }))
 }
 
-/// A filter, and what was really put into it.
+/// A filter, and the keys that were really added.
 struct Toy {
     shape: Shape,
     filter: AnyFilter,
     copies: HashMap<String, u64>,
     keys: Vec<Value>,
-    /// What it held before the key that is traced.
+    /// The cells before the traced key was added.
     before: Option<Value>,
 }
 
@@ -236,7 +236,7 @@ impl Toy {
         self.copies.get(key).is_some_and(|copies| *copies > 0)
     }
 
-    /// Takes keys out, as if the caller were right to; what came of each.
+    /// Removes keys unconditionally; returns the results.
     fn remove(&mut self, keys: &[String]) -> Result<Vec<Value>, String> {
         let mut told = Vec::new();
         for key in keys {
@@ -284,7 +284,7 @@ impl Toy {
             "keys": self.keys,
             "rate": self.filter.rate_now(),
             "rate_text": human::rate(self.filter.rate_now()),
-            // Only what was removed though it was never added can cause these.
+            // Only keys that were removed without having been added can cause these.
             "false_no": wrong.collect::<Vec<_>>(),
         })
     }
@@ -310,15 +310,15 @@ const fn verdict(answer: bool, truth: bool) -> &'static str {
     }
 }
 
-/// What `tamis explain` prints.
+/// The output of `tamis explain`.
 fn explained(filter: &AnyFilter, key: &str) -> String {
     let key = key.as_bytes();
     let hash = filter.hasher().hash(key);
     Explained::of(filter, key, hash, filter.rate_now()).describe()
 }
 
-/// A key, and where its bits or counters are, numbered through all lines; of a cuckoo filter, what
-/// is kept of it, and the slots of its first place and of its second.
+/// A key and the positions of its bits or counters, numbered through all lines; for a cuckoo
+/// filter, its fingerprint, and the slots of its first and its second place.
 fn about(filter: &AnyFilter, key: &str) -> Value {
     let hash = filter.hasher().hash(key.as_bytes());
     let mut told = json!({ "key": key, "hash": format!("{:032x}", hash.as_u128()) });
@@ -337,7 +337,8 @@ fn about(filter: &AnyFilter, key: &str) -> Value {
     told
 }
 
-/// What the filter holds: bits, counters, or the slots of a cuckoo filter as fingerprint and place.
+/// The contents of the filter: bits, counters, or the slots of a cuckoo filter as fingerprint and
+/// place.
 fn cells(filter: &AnyFilter) -> Value {
     let body = filter.body();
     let words = body.first().copied().unwrap_or_default();
@@ -358,8 +359,8 @@ fn cells(filter: &AnyFilter) -> Value {
     }
 }
 
-/// What an insertion into a cuckoo filter moved, the new key first: from which slot (none for the
-/// new one) to which. An entry that was moved twice went straight to where it lies.
+/// The entries that an insertion into a cuckoo filter moved, the new key first: from which slot
+/// (none for the new one) to which. An entry that was moved twice appears with its final slot.
 fn moves(
     new: CuckooEntry,
     before: &[Option<CuckooEntry>],
@@ -391,7 +392,7 @@ fn moves(
                 None => break,
             }
         }
-        // Those that are left have changed places among themselves.
+        // The remaining ones have swapped places among themselves.
         start = changed
             .first()
             .and_then(|&slot| before[slot].map(|entry| (entry, Some(slot))));
@@ -411,7 +412,7 @@ mod tests {
         .unwrap()
     }
 
-    /// What was moved, done again by hand, makes of the table before the table after.
+    /// Repeating the moves by hand turns the table before into the table after.
     #[test]
     fn moves_explain_every_change_of_a_cuckoo_filter() {
         let (mut kicks, mut refused) = (0, 0);
@@ -453,7 +454,7 @@ mod tests {
         );
     }
 
-    /// No key that was added is ever denied, and a false "yes" is called one.
+    /// Added keys are never denied, and false "yes" answers are marked.
     #[test]
     fn answers_are_told_from_the_truth() {
         for shape in [
@@ -481,7 +482,7 @@ mod tests {
         }
     }
 
-    /// The classic mistake, shown: removing what was never added takes a key along.
+    /// The classic mistake: removing a key that was never added removes another one.
     #[test]
     fn a_false_no_needs_the_removal_of_a_stranger() {
         let shape =
@@ -493,12 +494,12 @@ mod tests {
         let told = play(&request).unwrap();
         assert_eq!(told["removed"][0]["answer"], "false yes");
         assert_ne!(told["a"]["false_no"], json!([]));
-        // Removing what was added denies nobody.
+        // Removing keys that were added causes no false "no".
         request.removed = request.a[..30].to_vec();
         assert_eq!(play(&request).unwrap()["a"]["false_no"], json!([]));
     }
 
-    /// What the filter held before a key, and what that key set, is what it holds after.
+    /// What the filter held before a key, plus what that key set, is what it holds after.
     #[test]
     fn a_key_can_be_traced() {
         let mut request = request(json!({ "kind": "bloom", "bits": 16, "hashes": 3 }), 4);

@@ -1,5 +1,5 @@
-//! The numbers behind the textbook's filter. The rates are those of `tamis::internals::plan::classic`; next to
-//! them is what a real filter does while it fills.
+//! The numbers behind the textbook's filter. The rates are those of `tamis::internals::plan::classic`, compared with a
+//! real filter as it fills up.
 
 use serde_json::{Value, json};
 use std::f64::consts::LN_2;
@@ -11,13 +11,13 @@ use tamis::{AnyFilter, Hash, Hasher, Plan};
 const HALVES: std::ops::RangeInclusive<u32> = 2..=64;
 /// The best number of hashes for 32 bits per key is 22.
 const HASHES: std::ops::RangeInclusive<u32> = 1..=24;
-/// The filter that is filled is made for so many keys and gets three times as many.
+/// The capacity of the example filter, which gets three times as many keys.
 const KEYS: u64 = 1000;
 const STEP: u64 = 125;
 const STRANGERS: u64 = 10_000;
 
-/// What `GET /v1/why` answers to a query: the rates of all shapes, or the filling of
-/// one, `bits_per_key=10&hashes=7`.
+/// The answer of `GET /v1/why` to a query: the rates of all shapes or, for `bits_per_key=10&hashes=7`, one filter as it
+/// fills up.
 ///
 /// ```
 /// let told = tamis_report::page::why("bits_per_key=10&hashes=7")?;
@@ -64,13 +64,12 @@ fn half(halves: u32) -> f64 {
     f64::from(halves) / 2.0
 }
 
-/// The share of bits that are set: with one hash, that is the rate; k hashes set as many as k
-/// times the keys would.
+/// The share of set bits. With one hash, that is the rate; k hashes set as many bits as k times the keys would.
 fn set(bits_per_key: f64, hashes: u32) -> f64 {
     classic::rate(bits_per_key / f64::from(hashes), 1)
 }
 
-/// The rate of every m/n and k, and the best k of every m/n.
+/// The rates for all m/n and k, and the best k for every m/n.
 fn rates() -> Value {
     let row = |halves| {
         let bits_per_key = half(halves);
@@ -89,8 +88,8 @@ fn rates() -> Value {
     })
 }
 
-/// The number of hashes with the lowest rate. Where the exact one lies between two, the nearer is
-/// not always the better.
+/// The number of hashes with the lowest rate. If the exact optimum is between two integers, the nearer one isn't always
+/// better.
 fn best(bits_per_key: f64) -> u32 {
     let by_rate = |a: &u32, b: &u32| {
         let [a, b] = [*a, *b].map(|k| classic::rate(bits_per_key, k));
@@ -99,8 +98,8 @@ fn best(bits_per_key: f64) -> u32 {
     HASHES.min_by(by_rate).unwrap_or(1)
 }
 
-/// A filter that is filled beyond what it was made for: what the formula expects, and what this
-/// one has set and answers strangers.
+/// Fills a filter beyond its capacity: the formula's expectation, the bits really set, and the answers to keys that
+/// weren't added.
 fn filling(bits_per_key: f64, hashes: u32) -> Result<Value, tamis::Error> {
     let bits = (bits_per_key * KEYS as f64).round() as u64;
     let shape = BloomShape::new(bits, hashes)?;
@@ -114,7 +113,7 @@ fn filling(bits_per_key: f64, hashes: u32) -> Result<Value, tamis::Error> {
         for n in keys.saturating_sub(STEP)..keys {
             filter.insert(hash("key", n))?;
         }
-        // Without keys there are infinitely many bits for each.
+        // Without keys, the bits per key would be infinite.
         let now = bits_per_key * KEYS as f64 / keys as f64;
         let yes = strangers.iter().filter(|hash| filter.contains(**hash));
         steps.push(json!({
@@ -154,7 +153,7 @@ mod tests {
         let rate = row["rates"][9].as_f64().unwrap();
         assert!((rate - 8.89e-5).abs() < 5e-8, "{rate}");
         assert_eq!(row["best"], 14);
-        // At the minimum, half of the bits are set; the nearest whole k is as near as it gets.
+        // At the minimum, half of the bits are set, as nearly as an integer k allows.
         for row in rows.iter().filter(|row| row["best"].as_u64() > Some(3)) {
             let k = row["best"].as_u64().unwrap() as usize;
             let set = row["set"][k - 1].as_f64().unwrap();
@@ -164,7 +163,7 @@ mod tests {
         }
     }
 
-    /// A real filter does what the formula says, also when it holds three times the keys.
+    /// A real filter follows the formula, even with three times the keys.
     #[test]
     fn a_filter_fills_as_the_formula_says() {
         for (bits_per_key, hashes) in [(10.0, 7), (10.0, 1), (9.5, 2), (4.0, 3), (1.0, 24)] {
@@ -178,7 +177,7 @@ mod tests {
                 let rate = step["rate"].as_f64().unwrap();
                 let measured = step["false_yes"].as_f64().unwrap() / STRANGERS as f64;
                 let noise = (rate * (1.0 - rate) / STRANGERS as f64).sqrt() * 4.0;
-                // The filter's own share of set bits varies, too.
+                // The filter's share of set bits varies, too.
                 let own = f64::from(hashes) * rate * 0.03;
                 assert!((measured - rate).abs() <= noise + own + 1e-4, "{step}");
             }

@@ -1,4 +1,4 @@
-//! RedisBloom's Bloom filter: layers, the newest of which takes keys until it
+//! RedisBloom's Bloom filter: layers, of which the newest accepts keys until it
 //! is full.
 
 use super::parts;
@@ -16,20 +16,20 @@ const FORMAT: Format = Format::RedisBloom;
 const HEADER: usize = 20;
 const LAYER: usize = 53;
 /// More than any chain has: the rate halves from layer to layer, and a double
-/// can be halved 1,075 times. A layer has one more hash than the one before.
+/// can be halved 1,075 times. Each layer has one more hash than the one before.
 const MOST_LAYERS: u64 = 1100;
 const MOST_HASHES: u64 = 1200;
 
-/// Sizes are no powers of two.
+/// Sizes aren't rounded to powers of two.
 const NO_ROUND: u64 = 1;
 /// Keys are hashed to 64 bits.
 const FORCE_64: u64 = 4;
-/// A full filter takes no more keys.
+/// A full filter accepts no more keys.
 const NO_SCALING: u64 = 8;
-/// All options that there are; 2 says that sizes are in bytes.
+/// All options; 2 means that sizes are in bytes.
 const OPTIONS: u64 = NO_ROUND | 2 | FORCE_64 | NO_SCALING;
 
-/// RedisBloom's Bloom filter, as its server holds it.
+/// RedisBloom's Bloom filter, as kept by its server.
 ///
 /// ```
 /// use tamis_formats::redisbloom::Chain;
@@ -58,7 +58,7 @@ struct Layer<'a> {
     data: Cow<'a, [u8]>,
 }
 
-/// A layer's numbers, wherever they come from.
+/// The numbers of a layer.
 struct Numbers {
     entries: u64,
     keys: u64,
@@ -69,23 +69,23 @@ struct Numbers {
     power: u64,
 }
 
-/// Neither NONSCALING nor an EXPANSION of 0.
+/// False for NONSCALING and for an EXPANSION of 0.
 fn grows(growth: Option<u32>) -> bool {
     growth.is_some_and(|times| times > 0)
 }
 
 impl Numbers {
-    /// Of the first layer; those that may follow share the rate with it.
+    /// The numbers of the first layer; later layers share the rate with it.
     fn first(entries: u64, rate: f64, growth: Option<u32>) -> Result<Self, Error> {
         let rate = if grows(growth) { rate * 0.5 } else { rate };
         Self::new(entries.max(1), rate)
     }
 
-    /// Of a new layer, by the server's rule.
+    /// The numbers of a new layer, by the server's rule.
     fn new(entries: u64, rate: f64) -> Result<Self, Error> {
         let bits_per_entry = -rate.ln() / 0.480_453_013_918_201;
         let bits = (entries as f64 * bits_per_entry).trunc().max(1.0);
-        // The server's own digits, of which the last is cut off.
+        // The server's own digits, which lack the last one.
         #[expect(clippy::approx_constant)]
         const LN_2: f64 = 0.693_147_180_559_945;
         Ok(Self {
@@ -176,8 +176,8 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// Reads the fields of an RDB value, in their order. Never panics, whatever
-    /// they are.
+    /// Reads the fields of an RDB value, in order. Never panics, whatever the
+    /// fields.
     pub fn decode(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let keys = reader.unsigned("keys")?;
         let count = reader.unsigned("layers")?;
@@ -222,7 +222,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// How many bytes follow a header that BF.SCANDUMP gave.
+    /// The number of bytes that follow a header from BF.SCANDUMP.
     pub fn bytes_of(header: &[u8]) -> Result<u64, Error> {
         let (_, lengths) = Self::read_header(header)?;
         let sum = lengths
@@ -231,12 +231,12 @@ impl<'a> Chain<'a> {
         sum.ok_or_else(|| Error::corrupt(FORMAT, "bytes", "less than 2^64", "more"))
     }
 
-    /// The lengths of the layers' bit arrays, as a header has them.
+    /// The lengths of the layers' bit arrays, according to a header.
     pub fn lengths_of(header: &[u8]) -> Result<Vec<u64>, Error> {
         Ok(Self::read_header(header)?.1)
     }
 
-    /// Puts what BF.SCANDUMP gave together: its header, and the data of the
+    /// Assembles the results of BF.SCANDUMP: its header, and the data of the
     /// other chunks.
     pub fn of_chunks(header: &'a [u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
         let ((keys, options, growth, numbers), lengths) = Self::read_header(header)?;
@@ -248,8 +248,8 @@ impl<'a> Chain<'a> {
         Self::assembled(keys, options, growth, layers)
     }
 
-    /// The filter of a header that counts no keys: all that would follow are
-    /// zeros. None if it counts some.
+    /// The filter of a header that counts no keys, so that all its data is
+    /// zeros; `None` if it counts some.
     pub fn empty(header: &[u8]) -> Result<Option<Chain<'static>>, Error> {
         let ((keys, options, growth, numbers), lengths) = Self::read_header(header)?;
         if keys != 0 || numbers.iter().any(|layer| layer.keys != 0) {
@@ -262,8 +262,8 @@ impl<'a> Chain<'a> {
         Chain::assembled(keys, options, growth, layers).map(Some)
     }
 
-    /// Keys, options, growth and layers; and the layers' lengths. What no server
-    /// could have written is refused before any of what follows has come.
+    /// Keys, options, growth and layers; and the layers' lengths. Refuses what
+    /// no server could have written before any data arrives.
     #[expect(clippy::type_complexity)]
     fn read_header(header: &[u8]) -> Result<((u64, u64, u64, Vec<Numbers>), Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);
@@ -310,13 +310,13 @@ impl<'a> Chain<'a> {
         self.layers.iter().map(|layer| &*layer.data).collect()
     }
 
-    /// Where the list of them lies, and how it is aligned: for servers that report
-    /// how much memory it takes.
+    /// The address and the alignment of the list of layers, for servers that
+    /// report how much memory it uses.
     pub fn list(&self) -> (*const u8, usize) {
         (self.layers.as_ptr().cast(), align_of::<Layer<'_>>())
     }
 
-    /// The header that BF.SCANDUMP gives.
+    /// The header that BF.SCANDUMP returns.
     pub fn dump_header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER + LAYER * self.layers.len());
         header.extend(self.keys.to_le_bytes());
@@ -336,7 +336,7 @@ impl<'a> Chain<'a> {
         header
     }
 
-    /// An empty one; without growth, or with one of 0, it will take no more than
+    /// An empty one; without growth or with growth 0, it accepts no more than
     /// `entries` keys.
     pub fn new(entries: u64, rate: f64, growth: Option<u32>) -> Result<Chain<'static>, Error> {
         let options = if grows(growth) {
@@ -347,7 +347,7 @@ impl<'a> Chain<'a> {
         let mut chain = Chain {
             keys: 0,
             options,
-            // What the server writes of one that was reserved as NONSCALING.
+            // As the server writes it for NONSCALING.
             growth: growth.unwrap_or(2).into(),
             layers: Vec::new(),
         };
@@ -355,7 +355,8 @@ impl<'a> Chain<'a> {
         Ok(chain)
     }
 
-    /// The bits and the hashes of a [`new`](Self::new) one, which is not made.
+    /// The bits and the hashes of a [`new`](Self::new) filter, without creating
+    /// it.
     ///
     /// ```
     /// use tamis_formats::redisbloom::Chain;
@@ -383,14 +384,14 @@ impl<'a> Chain<'a> {
         (self.layers.iter().rev()).any(|layer| layer.plain.contains_sums(layer.view(), sums))
     }
 
-    /// Asks many keys; `out[i]` is set where one of the layers has `keys[i]`.
+    /// Looks up many keys; sets `out[i]` if one of the layers has `keys[i]`.
     pub fn contains_many(&self, keys: &[&[u8]], out: &mut [bool]) {
         for layer in &self.layers {
             layer.plain.contains_many(layer.view(), keys, out);
         }
     }
 
-    /// Adds a key, as BF.ADD does; whether it was new.
+    /// Adds a key like BF.ADD; returns whether it was new.
     pub fn insert(&mut self, key: &[u8]) -> Result<bool, Error> {
         if self.contains(key) {
             return Ok(false);
@@ -416,8 +417,8 @@ impl<'a> Chain<'a> {
         Ok(new)
     }
 
-    /// Takes in all keys of another one with the same layers. The counts are
-    /// sums, so that the newest layer is full no later than it should be.
+    /// Adds all keys of another one with the same layers. The counts are added,
+    /// so that the newest layer isn't full later than it should be.
     pub(crate) fn union_with(&mut self, other: &Chain<'_>) -> Result<(), Error> {
         if self.layers.len() != other.layers.len() {
             return Err(Error::Unlike {
@@ -437,7 +438,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> Chain<'static> {
         let owned = |layer: Layer<'a>| Layer {
             data: Cow::Owned(layer.data.into_owned()),
@@ -455,13 +456,13 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The keys that were new.
+    /// The number of keys that were new.
     pub const fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// What BF.DEBUG reports of each layer: bytes, bits, hashes, capacity and keys,
-    /// and the rate.
+    /// The numbers that BF.DEBUG reports for each layer: bytes, bits, hashes,
+    /// capacity, keys and rate.
     pub fn layer_numbers(&self) -> impl Iterator<Item = ([u64; 5], f64)> {
         self.layers.iter().map(|layer| {
             let numbers = [
@@ -475,15 +476,15 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// The keys that all layers take.
+    /// The capacity of all layers.
     pub fn capacity(&self) -> u64 {
         self.layers
             .iter()
             .fold(0, |sum, layer| sum.saturating_add(layer.entries))
     }
 
-    /// How many times larger a new layer is than the last; none if it takes no
-    /// more than its capacity.
+    /// How many times larger a new layer is than the last; `None` if the filter
+    /// doesn't grow.
     pub const fn growth(&self) -> Option<u64> {
         match self.options & NO_SCALING {
             0 => Some(self.growth),
@@ -491,7 +492,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The bytes that the next new key takes, 0 while there is room.
+    /// The memory in bytes that the next new key needs; 0 while there is room.
     pub fn growth_bytes(&self) -> u64 {
         let newest = &self.layers[self.layers.len() - 1];
         if newest.keys < newest.entries || self.options & NO_SCALING != 0 {
@@ -501,12 +502,12 @@ impl<'a> Chain<'a> {
         Numbers::new(entries, newest.rate * 0.5).map_or(u64::MAX, |numbers| numbers.bits / 8)
     }
 
-    /// The memory of its parts, for servers that move it.
+    /// The buffers of its parts, for servers that defragment memory.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         self.layers.iter_mut().map(|part| part.data.to_mut())
     }
 
-    /// An empty one that began alike.
+    /// An empty filter with the same initial parameters.
     pub fn template(&self) -> Result<Chain<'static>, Error> {
         let first = &self.layers[0];
         let mut chain = Chain {
@@ -529,8 +530,9 @@ impl<'a> Chain<'a> {
         Ok(chain)
     }
 
-    /// Adds all keys of another that began alike, where each layer has room for
-    /// the keys of both; says what is unlike otherwise, and changes nothing.
+    /// Adds all keys of another one with the same initial parameters, if each
+    /// layer has room for the keys of both; otherwise returns the difference,
+    /// and changes nothing.
     pub fn union_within_capacity(&mut self, other: &Chain<'_>) -> Result<(), Error> {
         let refuse = |what, ours: u64, theirs: u64| {
             Err(Error::Unlike {
@@ -569,7 +571,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// The rate that was asked for.
+    /// The rate that was requested.
     pub fn rate(&self) -> f64 {
         let first = self.layers[0].rate;
         if self.options & NO_SCALING == 0 {
@@ -579,7 +581,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Each layer as a filter of its own, with its bits.
+    /// Each layer as a separate filter, with its bits.
     pub(crate) fn layers(&self) -> impl Iterator<Item = (&Plain, View<'_>)> {
         self.layers.iter().map(|layer| (&layer.plain, layer.view()))
     }

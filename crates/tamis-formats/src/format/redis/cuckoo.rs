@@ -1,5 +1,5 @@
 //! RedisBloom's cuckoo filter: tables of buckets of one-byte fingerprints. A
-//! fingerprint may lie in either of two buckets of any table.
+//! fingerprint may be in either of two buckets of any table.
 
 use super::parts;
 use super::rdb::{Sink, Source};
@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use tamis::internals::raw::{Explanation, Joined, Look, Slot};
 
 const FORMAT: Format = Format::RedisCuckoo;
-/// The server counts them in 16 bits.
+/// The server's counter has 16 bits.
 const MOST_TABLES: u64 = 65535;
 const MOST_BUCKETS: u64 = 1 << 40;
 const EMPTY: u8 = 0;
 
-/// RedisBloom's cuckoo filter, as its server holds it.
+/// RedisBloom's cuckoo filter, as kept by its server.
 ///
 /// ```
 /// use tamis_formats::redisbloom::Cuckoo;
@@ -31,11 +31,11 @@ pub struct Cuckoo<'a> {
     tables: Vec<Table<'a>>,
 }
 
-/// What is said of the whole filter.
+/// The numbers of the whole filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers {
     items: u64,
-    /// Of the first table.
+    /// Buckets of the first table.
     buckets: u64,
     deletes: u64,
     bucket_size: u16,
@@ -93,7 +93,7 @@ impl Table<'_> {
         start..start + usize::from(size)
     }
 
-    /// The first slot of either bucket that holds this.
+    /// The first slot of either bucket that contains `what`.
     fn find(&self, slots: Slots, size: u16, what: u8) -> Option<usize> {
         slots.hashes.into_iter().find_map(|hash| {
             let bucket = self.bucket(hash, size);
@@ -104,8 +104,8 @@ impl Table<'_> {
         })
     }
 
-    /// Makes room by moving fingerprints to their other buckets, or leaves all
-    /// as it was.
+    /// Makes room by moving fingerprints to their other buckets, or leaves
+    /// everything unchanged.
     fn kick(&mut self, slots: Slots, size: u16, most: u16) -> bool {
         let (mut fingerprint, mut victim) = (slots.fingerprint, 0);
         let mut at = slots.hashes[0] % self.buckets;
@@ -135,7 +135,7 @@ impl Table<'_> {
 }
 
 impl<'a> Cuckoo<'a> {
-    /// Length of the header that CF.SCANDUMP gives.
+    /// The length of the header that CF.SCANDUMP returns.
     pub const HEADER: usize = 38;
 
     fn assembled(numbers: Numbers, tables: Vec<(u64, Cow<'a, [u8]>)>) -> Result<Self, Error> {
@@ -168,8 +168,8 @@ impl<'a> Cuckoo<'a> {
         Ok(Self { numbers, tables })
     }
 
-    /// Reads the fields of an RDB value, in their order. Never panics, whatever
-    /// they are.
+    /// Reads the fields of an RDB value, in order. Never panics, whatever the
+    /// fields.
     pub fn decode(reader: &mut impl Source<'a>) -> Result<Self, Error> {
         let count = reader.unsigned("tables")?;
         if !(1..=MOST_TABLES).contains(&count) {
@@ -214,7 +214,7 @@ impl<'a> Cuckoo<'a> {
         }
     }
 
-    /// How many bytes follow a header that CF.SCANDUMP gave.
+    /// The number of bytes that follow a header from CF.SCANDUMP.
     pub fn bytes_of(header: &[u8]) -> Result<u64, Error> {
         let (numbers, sizes) = Self::read_header(header)?;
         let lengths = sizes.iter().map(|buckets| numbers.bytes_of_table(*buckets));
@@ -222,14 +222,14 @@ impl<'a> Cuckoo<'a> {
         sum.ok_or_else(|| Error::corrupt(FORMAT, "bytes", "less than 2^64", "more"))
     }
 
-    /// The lengths of the tables, as a header has them.
+    /// The lengths of the tables, according to a header.
     pub fn lengths_of(header: &[u8]) -> Result<Vec<u64>, Error> {
         let (numbers, sizes) = Self::read_header(header)?;
         let bytes = |buckets: &u64| numbers.bytes_of_table(*buckets);
         Ok(sizes.iter().map(bytes).collect())
     }
 
-    /// Puts what CF.SCANDUMP gave together: its header, and the data of the
+    /// Assembles the results of CF.SCANDUMP: its header, and the data of the
     /// other chunks.
     pub fn of_chunks(header: &[u8], chunks: &[&'a [u8]]) -> Result<Self, Error> {
         let (numbers, sizes) = Self::read_header(header)?;
@@ -238,8 +238,8 @@ impl<'a> Cuckoo<'a> {
         Self::assembled(numbers, sizes.iter().copied().zip(parts).collect())
     }
 
-    /// The filter of a header that counts no items: all that would follow are
-    /// zeros. None if it counts some.
+    /// The filter of a header that counts no items, so that all its data is
+    /// zeros; `None` if it counts some.
     pub fn empty(header: &[u8]) -> Result<Option<Cuckoo<'static>>, Error> {
         let (numbers, sizes) = Self::read_header(header)?;
         if numbers.items != 0 {
@@ -253,7 +253,7 @@ impl<'a> Cuckoo<'a> {
         Cuckoo::assembled(numbers, tables).map(Some)
     }
 
-    /// What is said of the filter, and the buckets of each table.
+    /// The numbers of the filter, and of the buckets of each table.
     fn read_header(header: &[u8]) -> Result<(Numbers, Vec<u64>), Error> {
         let mut fields = Fields::new(FORMAT, header);
         let items = fields.u64_le("items")?;
@@ -275,7 +275,7 @@ impl<'a> Cuckoo<'a> {
         Ok((numbers, sizes))
     }
 
-    /// How many tables there are.
+    /// The number of tables.
     pub fn tables(&self) -> usize {
         self.tables.len()
     }
@@ -285,13 +285,13 @@ impl<'a> Cuckoo<'a> {
         self.tables.iter().map(|table| &*table.data).collect()
     }
 
-    /// Where the list of them lies, and how it is aligned: for servers that report
-    /// how much memory it takes.
+    /// The address and the alignment of the list of tables, for servers that
+    /// report how much memory it uses.
     pub fn list(&self) -> (*const u8, usize) {
         (self.tables.as_ptr().cast(), align_of::<Table<'_>>())
     }
 
-    /// The header that CF.SCANDUMP gives.
+    /// The header that CF.SCANDUMP returns.
     pub fn dump_header(&self) -> Vec<u8> {
         let numbers = &self.numbers;
         let longs = [
@@ -306,7 +306,7 @@ impl<'a> Cuckoo<'a> {
             .collect()
     }
 
-    /// An empty one. `expansion` 0 takes no more than fit.
+    /// An empty one. With `expansion` 0, it doesn't grow.
     pub fn new(
         capacity: u64,
         bucket_size: u16,
@@ -341,7 +341,7 @@ impl<'a> Cuckoo<'a> {
             .any(|table| table.find(slots, size, slots.fingerprint).is_some())
     }
 
-    /// What [`contains`](Self::contains) looks at, table by table.
+    /// The slots that [`contains`](Self::contains) reads, table by table.
     pub(super) fn explain(&self, key: &[u8]) -> Explanation {
         let slots = Slots::of(key);
         let look = |table: &Table<'_>| {
@@ -367,12 +367,12 @@ impl<'a> Cuckoo<'a> {
         }
     }
 
-    /// Adds a key once more, as CF.ADD does.
+    /// Adds a copy of a key, like CF.ADD.
     pub fn insert(&mut self, key: &[u8]) -> Result<(), Error> {
         self.insert_within(key, true)
     }
 
-    /// [`insert`](Self::insert), if need be without a further table.
+    /// [`insert`](Self::insert), with `may_grow` false without adding a table.
     pub fn insert_within(&mut self, key: &[u8], may_grow: bool) -> Result<(), Error> {
         let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
@@ -402,7 +402,7 @@ impl<'a> Cuckoo<'a> {
         }
     }
 
-    /// Removes a key once, as CF.DEL does; says whether it was there.
+    /// Removes a copy of a key, like CF.DEL; returns whether it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
@@ -417,7 +417,7 @@ impl<'a> Cuckoo<'a> {
         self.numbers.items = self.numbers.items.saturating_sub(1);
         self.numbers.deletes = self.numbers.deletes.saturating_add(1);
         if self.tables.len() > 1 && self.numbers.deletes as f64 > self.numbers.items as f64 * 0.1 {
-            // Once a table can't be emptied, no older one can be let go.
+            // If a table can't be emptied, older ones can't be dropped, either.
             let mut tables = (1..self.tables.len()).rev();
             tables.find(|from| !self.compact_one(*from));
             self.numbers.deletes = 0;
@@ -425,8 +425,8 @@ impl<'a> Cuckoo<'a> {
         true
     }
 
-    /// Moves fingerprints of every table to older ones, and lets the newest go
-    /// while that empties it, as CF.COMPACT does.
+    /// Moves fingerprints of every table to older ones, and drops the newest
+    /// tables that become empty, like CF.COMPACT.
     pub fn compact(&mut self) {
         for from in (1..self.tables.len()).rev() {
             self.compact_one(from);
@@ -434,7 +434,7 @@ impl<'a> Cuckoo<'a> {
         self.numbers.deletes = 0;
     }
 
-    /// Says whether all of a table found a place in older ones.
+    /// Returns whether all fingerprints of a table fit in older ones.
     fn compact_one(&mut self, from: usize) -> bool {
         let size = self.numbers.bucket_size;
         let mut all = true;
@@ -464,7 +464,7 @@ impl<'a> Cuckoo<'a> {
         all
     }
 
-    /// A copy that borrows nothing.
+    /// An owned copy.
     pub fn into_owned(self) -> Cuckoo<'static> {
         let owned = |table: Table<'a>| Table {
             buckets: table.buckets,
@@ -476,12 +476,12 @@ impl<'a> Cuckoo<'a> {
         }
     }
 
-    /// The entries.
+    /// The number of entries.
     pub const fn keys(&self) -> u64 {
         self.numbers.items
     }
 
-    /// The slots of all tables.
+    /// The number of slots in all tables.
     pub fn capacity(&self) -> u64 {
         self.tables
             .iter()
@@ -489,7 +489,7 @@ impl<'a> Cuckoo<'a> {
             .sum()
     }
 
-    /// How often the key was added, at most.
+    /// An upper bound on how often the key was added.
     pub fn count(&self, key: &[u8]) -> u64 {
         let slots = Slots::of(key);
         let size = self.numbers.bucket_size;
@@ -499,40 +499,40 @@ impl<'a> Cuckoo<'a> {
                 let all = table.data[bucket].iter();
                 all.filter(|slot| **slot == slots.fingerprint).count()
             };
-            // Where both buckets are one, it counts twice: as CF.COUNT does.
+            // If both buckets are the same, it counts twice, like CF.COUNT.
             count(first) + count(second)
         };
         self.tables.iter().map(copies).sum::<usize>() as u64
     }
 
-    /// Of the first table.
+    /// The number of buckets of the first table.
     pub const fn buckets(&self) -> u64 {
         self.numbers.buckets
     }
 
-    /// How often a key was removed since the last compaction.
+    /// The number of removals since the last compaction.
     pub const fn deletes(&self) -> u64 {
         self.numbers.deletes
     }
 
-    /// Bucket size, most moves of an insertion, and expansion.
+    /// Bucket size, most moves per insertion, and expansion.
     pub const fn settings(&self) -> [u16; 3] {
         let numbers = &self.numbers;
         [numbers.bucket_size, numbers.most_kicks, numbers.expansion]
     }
 
-    /// The bytes of the next table.
+    /// The size of the next table in bytes.
     pub fn growth_bytes(&self) -> u64 {
         let next = self.numbers.table_buckets(self.tables.len());
         next.map_or(u64::MAX, |buckets| self.numbers.bytes_of_table(buckets))
     }
 
-    /// The memory of its parts, for servers that move it.
+    /// The buffers of its parts, for servers that defragment memory.
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<u8>> {
         self.tables.iter_mut().map(|part| part.data.to_mut())
     }
 
-    /// An empty one that began alike.
+    /// An empty filter with the same initial parameters.
     pub fn template(&self) -> Result<Cuckoo<'static>, Error> {
         let numbers = Numbers {
             items: 0,
@@ -543,14 +543,14 @@ impl<'a> Cuckoo<'a> {
         Cuckoo::assembled(numbers, vec![(numbers.buckets, table.data)])
     }
 
-    /// The share of slots that are taken.
+    /// The share of used slots.
     pub(crate) fn fill(&self) -> f64 {
         let taken = |table: &Table<'_>| table.data.iter().filter(|slot| **slot != EMPTY).count();
         self.tables.iter().map(taken).sum::<usize>() as f64 / self.capacity() as f64
     }
 
-    /// How often a key that is not in it is taken for one: of the 255
-    /// fingerprints each taken slot of two buckets has one.
+    /// The false-positive rate now: each used slot of two buckets contains one
+    /// of the 255 fingerprints.
     pub(crate) fn rate_now(&self) -> f64 {
         let no = self.tables.iter().map(|table| {
             let taken = table.data.iter().filter(|slot| **slot != EMPTY).count() as f64;
@@ -565,7 +565,7 @@ impl Numbers {
         buckets.saturating_mul(self.bucket_size.into())
     }
 
-    /// Buckets of the table of this number.
+    /// The buckets of table number `i`.
     fn table_buckets(&self, i: usize) -> Option<u64> {
         let more = u64::from(self.expansion.max(1)).checked_pow(i as u32)?;
         self.buckets

@@ -1,5 +1,5 @@
-//! Filters of RedisBloom: a chain of Bloom layers or a cuckoo filter, as DUMP
-//! gives them, as SCANDUMP does, or among the keys of an RDB file.
+//! Filters of RedisBloom: a chain of Bloom layers or a cuckoo filter, from
+//! DUMP, from SCANDUMP, or among the keys of an RDB file.
 
 pub(crate) mod chain;
 pub(crate) mod cuckoo;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use tamis::internals::raw::Explanation;
 
-/// Their checksums and values would have to be read as a whole to be recognised.
+/// Not guessed, because that would mean reading all checksums and values.
 pub(crate) const BLOOM: About = About {
     is_guessed: false,
     ..About::new(&[Keys::Utf8], |file, name| {
@@ -32,17 +32,17 @@ pub(crate) const CUCKOO: About = About {
     })
 };
 
-/// The pairs that SCANDUMP gives have no file format of their own. Ours: this,
-/// and for each pair the iterator, the length of the data (both 64 bits,
+/// The pairs that SCANDUMP returns have no file format. Ours is this magic, and
+/// for each pair the iterator, the length of the data (both 64 bits,
 /// little-endian) and the data.
 const CHUNKS: &[u8; 8] = b"RBCHUNK1";
 const RDB: &[u8] = b"REDIS";
-/// Larger bit arrays are cut, as the server does.
+/// Larger bit arrays are split, as the server does.
 const MOST_CHUNK: usize = 16 << 20;
-/// What Redis 7.0 writes.
+/// The version that Redis 7.0 writes.
 const RDB_VERSION: u16 = 10;
 
-/// A filter as its server holds it, and how its file wraps it.
+/// A filter as kept by its server, and how its file wraps it.
 #[derive(Clone, Debug)]
 struct Wrapped<V> {
     value: V,
@@ -56,14 +56,14 @@ enum Wrapping {
         version: u16,
     },
     Chunks,
-    /// A value of an RDB file, which is kept for its other keys.
+    /// A value in an RDB file, which is kept because of its other keys.
     Rdb {
         value: Range<usize>,
     },
 }
 
 impl Wrapping {
-    /// Of a new filter.
+    /// The wrapping of a new filter.
     const fn new(chunks: bool) -> Self {
         if chunks {
             Self::Chunks
@@ -75,7 +75,7 @@ impl Wrapping {
     }
 }
 
-/// What both types of filters have in common.
+/// The common parts of both types of filters.
 trait Value {
     const MODULE: Module;
     fn encode(&self, out: &mut Writer);
@@ -106,14 +106,14 @@ impl Value for Cuckoo<'_> {
     }
 }
 
-/// Whether bytes begin as one of these files do.
+/// Whether bytes begin like one of these files.
 pub(crate) fn is_like(file: View<'_>) -> bool {
     let starts: [&[u8]; 3] = [CHUNKS, RDB, &[rdb::MODULE_2, 0x81]];
     starts.iter().any(|start| file.starts_with(start))
 }
 
-/// Opens a DUMP, a file of chunks, or the one filter of an RDB file. The value is
-/// copied: it is read as a whole anyway.
+/// Opens a DUMP, a file of chunks, or the only filter of an RDB file. Copies
+/// the value, since it is read completely anyway.
 pub(crate) fn read(
     format: Format,
     file: View<'_>,
@@ -148,7 +148,7 @@ fn read_as(format: Format, file: View<'_>, name: Option<&[u8]>) -> Result<Opened
     Ok(opened)
 }
 
-/// The value that a reader is at.
+/// Decodes the value at a reader's position.
 fn decode(mut reader: rdb::Reader<'_>, wrapping: Wrapping) -> Result<(Format, Opened), Error> {
     let opened = match reader.module()? {
         Module::Bloom => {
@@ -165,7 +165,7 @@ fn decode(mut reader: rdb::Reader<'_>, wrapping: Wrapping) -> Result<(Format, Op
     Ok(opened)
 }
 
-/// Where the filter of this name lies in an RDB file, or the only one.
+/// The range of the filter with this name in an RDB file, or of the only one.
 fn find(format: Format, file: View<'_>, name: Option<&[u8]>) -> Result<Range<usize>, Error> {
     let mut found = rdb::filters(format, file)?;
     if let Some(name) = name {
@@ -179,7 +179,7 @@ fn find(format: Format, file: View<'_>, name: Option<&[u8]>) -> Result<Range<usi
     Err(Error::Several { names })
 }
 
-/// The pairs of a file of chunks: iterator and data.
+/// The pairs in a file of chunks: iterator and data.
 fn pairs(format: Format, bytes: &[u8]) -> Result<Vec<(u64, &[u8])>, Error> {
     let mut fields = Fields::new(format, bytes);
     fields.skip("magic", CHUNKS.len() as u64)?;
@@ -213,8 +213,8 @@ fn chunks(format: Format, bytes: &[u8]) -> Result<(Format, Opened), Error> {
     })
 }
 
-/// The bit arrays of a filter's parts from the chunks that follow its header:
-/// a part lies in one chunk, or in several that are put together.
+/// A filter's bit arrays, from the chunks that follow its header: each is in
+/// one chunk, or in several that are concatenated.
 fn parts<'a>(
     format: Format,
     lengths: impl Iterator<Item = u64>,

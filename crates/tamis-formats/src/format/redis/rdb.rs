@@ -6,7 +6,7 @@ use crate::{Error, Format};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A module's value, of the second version.
+/// The type of a module's value, second version.
 pub(super) const MODULE_2: u8 = 7;
 
 /// Tags of a module's fields.
@@ -52,23 +52,23 @@ const fn id(name: &[u8; 9], version: u64) -> u64 {
     id << 10 | version
 }
 
-/// What a value's fields are read from: a DUMP, or the server itself.
+/// A source of a value's fields: a DUMP, or the server.
 pub trait Source<'a> {
-    /// The next field, which is a number.
+    /// Reads a number.
     fn unsigned(&mut self, what: &'static str) -> Result<u64, Error>;
-    /// The next field, which is a number of 64-bit floating point.
+    /// Reads a 64-bit floating-point number.
     fn double(&mut self, what: &'static str) -> Result<f64, Error>;
-    /// The next field, which is a string.
+    /// Reads a string.
     fn string(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error>;
 }
 
-/// What a value's fields are written to.
+/// A sink for a value's fields.
 pub trait Sink {
-    /// A number.
+    /// Writes a number.
     fn unsigned(&mut self, number: u64);
-    /// A number of 64-bit floating point.
+    /// Writes a 64-bit floating-point number.
     fn double(&mut self, number: f64);
-    /// A string.
+    /// Writes a string.
     fn string(&mut self, bytes: &[u8]);
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Reader<'a> {
     fields: Fields<'a>,
 }
 
-/// A length, or the number of another encoding of a string.
+/// A length, or the code of another string encoding.
 enum Length {
     Plain(u64),
     Special(u8),
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         self.fields.u8(what)
     }
 
-    /// Nothing may be left.
+    /// Checks that nothing is left.
     pub(super) fn end(&self) -> Result<(), Error> {
         self.fields.body("end", 0).map(drop)
     }
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string: as it lies there, unless it is compressed or a number.
+    /// Reads a string: borrowed, unless it is compressed or a number.
     fn string_value(&mut self, what: &'static str) -> Result<Cow<'a, [u8]>, Error> {
         let code = match self.length(what)? {
             Length::Plain(len) => return self.fields.take(what, len),
@@ -152,7 +152,8 @@ impl<'a> Reader<'a> {
                 let packed = self.plain_length(what)?;
                 let len = self.plain_length(what)?;
                 let packed = self.fields.take(what, packed)?;
-                // LZF never gains more than this, so a forged length stays small.
+                // LZF never compresses better than this, so a forged length
+                // stays small.
                 if len > packed.len() as u64 * 264 {
                     return Err(self.corrupt(what, "a length that LZF can have", len));
                 }
@@ -175,7 +176,7 @@ impl<'a> Reader<'a> {
         self.tag("end of the value", END)
     }
 
-    /// Which module's value follows.
+    /// Reads which module's value follows.
     pub(super) fn module(&mut self) -> Result<Module, Error> {
         let id = self.plain_length("module")?;
         Module::of(id).ok_or_else(|| {
@@ -187,7 +188,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Goes over a module's value of any type.
+    /// Skips a value of any module type.
     fn skip_module(&mut self) -> Result<(), Error> {
         loop {
             match self.plain_length("field")? {
@@ -201,7 +202,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes over a value of Redis's own types.
+    /// Skips a value of one of Redis's own types.
     fn skip(&mut self, kind: u8) -> Result<(), Error> {
         let mut strings = |each: u64| -> Result<(), Error> {
             for _ in 0..self.plain_length("value")?.saturating_mul(each) {
@@ -210,7 +211,7 @@ impl<'a> Reader<'a> {
             Ok(())
         };
         match kind {
-            // A string, or what is packed into one.
+            // A string, or a type packed into one.
             0 | 9..=13 | 16 | 17 | 20 => drop(self.string_value("value")?),
             1 | 2 | 14 => strings(1)?,
             4 => strings(2)?,
@@ -219,7 +220,7 @@ impl<'a> Reader<'a> {
                     self.string_value("value")?;
                     let score = match kind {
                         5 => 8,
-                        // A length, or a number that is none.
+                        // A length, or a code for NaN or infinity.
                         _ => match self.fields.u8("score")? {
                             253.. => 0,
                             len => u64::from(len),
@@ -319,7 +320,7 @@ pub(super) fn filters(format: Format, file: View<'_>) -> Result<Vec<Found>, Erro
     }
 }
 
-/// An RDB file with another value, and the sum that it then has.
+/// The RDB file with another value, and a new checksum.
 pub(super) fn replaced(file: View<'_>, place: Range<usize>, value: &[u8]) -> Vec<u8> {
     let mut out = file.slice(0..place.start).to_vec();
     out.extend_from_slice(value);
@@ -334,7 +335,8 @@ pub(super) fn replaced(file: View<'_>, place: Range<usize>, value: &[u8]) -> Vec
     out
 }
 
-/// The last eight bytes are the sum of all before, or zeros. Returns where they begin.
+/// Checks that the last eight bytes are the checksum of the others, or zeros.
+/// Returns where they begin.
 fn check_sum(format: Format, file: View<'_>) -> Result<usize, Error> {
     let Some(sum) = file.last_array() else {
         let got = file.len();
@@ -350,7 +352,7 @@ fn check_sum(format: Format, file: View<'_>) -> Result<usize, Error> {
     Ok(end)
 }
 
-/// What a DUMP holds, and the version of its encoding.
+/// The contents of a DUMP, and the version of its encoding.
 pub(super) fn check_dump(format: Format, bytes: &[u8]) -> Result<(&[u8], u16), Error> {
     let end = check_sum(format, bytes.into())?;
     match bytes[..end].split_last_chunk::<2>() {
@@ -429,7 +431,7 @@ impl Sink for Writer {
     }
 }
 
-/// CRC-64 with Jones's polynomial, as Redis has it.
+/// CRC-64 with Jones's polynomial, as in Redis.
 fn crc64(bytes: View<'_>) -> u64 {
     const TABLE: [u64; 256] = {
         let mut table = [0; 256];
@@ -472,7 +474,7 @@ fn lzf(packed: &[u8], len: usize) -> Option<Vec<u8>> {
             }
             let back = (control & 31) << 8 | usize::from(bytes.next()?);
             let start = out.len().checked_sub(back + 1)?;
-            // It may copy what it has just written.
+            // It may copy bytes that it has just written.
             for from in start..start + copied + 2 {
                 out.push(out[from]);
             }

@@ -12,11 +12,11 @@ use std::fs::File;
 /// Rows read at once.
 const BATCH: usize = 4096;
 
-/// A column: its number among those of a row group, and how values of it become bytes.
+/// A column: its number in a row group, and how its values become bytes.
 pub struct PlainColumn {
     /// Its number in the table, from 0.
     pub number: usize,
-    /// Its name, with those of the groups that it is in.
+    /// Its name, with those of its groups.
     pub path: String,
     physical: Physical,
     length: usize,
@@ -30,12 +30,12 @@ impl PlainColumn {
             path: described.path().string(),
             physical: described.physical_type(),
             length: usize::try_from(described.type_length()).unwrap_or(0),
-            // Of a list each element has a value, which is what its filter has.
+            // In a list, each element has a value, and these are in its filter.
             format: Format::of_value(described).ok(),
         }
     }
 
-    /// What a filter may have hashed where the column holds a value that reads so; nothing if that can't be told.
+    /// The bytes that a filter may have hashed for a value with this text; `None` if that isn't known.
     pub fn encodings(&self, text: &[u8]) -> Option<Vec<Vec<u8>>> {
         let format = self.format?;
         let words = || std::str::from_utf8(text).ok();
@@ -56,7 +56,7 @@ impl PlainColumn {
                     _ => one(&i64::try_from(value).ok()?.to_le_bytes()),
                 }
             }
-            // The two zeros are equal, and there are many values that are no number.
+            // The two zeros are equal, and NaN has many encodings.
             Physical::FLOAT => match words()?.parse::<f32>().ok()? {
                 value if value.is_nan() => None,
                 0.0 => Some(vec![
@@ -75,7 +75,7 @@ impl PlainColumn {
             },
             Physical::BYTE_ARRAY => match format {
                 Format::Plain => one(text),
-                // A number may have any count of leading bytes.
+                // A number may have any number of leading bytes.
                 _ => None,
             },
             Physical::FIXED_LEN_BYTE_ARRAY => match format {
@@ -100,7 +100,7 @@ impl PlainColumn {
 }
 
 impl Format {
-    /// The number that reads so.
+    /// Parses a number in this format.
     fn parse(self, text: &str) -> Option<i128> {
         match self {
             Self::Plain | Self::Unsigned => text.parse().ok(),
@@ -116,7 +116,7 @@ impl Format {
     }
 }
 
-/// A number with this many digits behind the point, as that many units.
+/// Parses a decimal number, in units of its last of `scale` digits.
 fn fixed(text: &str, scale: usize) -> Option<i128> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -133,7 +133,7 @@ fn fixed(text: &str, scale: usize) -> Option<i128> {
     Some(sign * all.parse::<i128>().ok()?)
 }
 
-/// Days since 1970 of `2026-11-15`.
+/// Parses `2026-11-15` as days since 1970.
 fn days(text: &str) -> Option<i128> {
     let (text, before) = match text.strip_prefix('-') {
         Some(text) => (text, true),
@@ -160,7 +160,7 @@ fn days(text: &str) -> Option<i128> {
     )
 }
 
-/// `05:03:40.25` in this many units a second.
+/// Parses `05:03:40.25` in this many units per second.
 fn time(text: &str, per_second: i128) -> Option<i128> {
     let mut parts = text.splitn(3, ':');
     let small = |text: Option<&str>| match text?.as_bytes() {
@@ -175,14 +175,14 @@ fn time(text: &str, per_second: i128) -> Option<i128> {
 }
 
 impl Table {
-    /// The column of this name, for its filters.
+    /// The column with this name, for its filters.
     pub fn plain(&self, name: &str) -> Result<PlainColumn, Failure> {
         let number = self.find(name)?;
         Ok(PlainColumn::of(number, &self.schema.column(number)))
     }
 }
 
-/// The values of a column, row group by row group, as often as they are asked for.
+/// The values of a column, row group by row group; can be read repeatedly.
 pub struct Values {
     table: Table,
     /// The column.
@@ -190,7 +190,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Opens a file for the values of the column of this name.
+    /// Opens a file for the values of the column with this name.
     pub fn open(file: File, name: &str) -> Result<Self, Failure> {
         let table = Table::open(file)?;
         let column = table.plain(name)?;
@@ -204,12 +204,12 @@ impl Values {
         Ok(Self { table, column })
     }
 
-    /// How many row groups there are.
+    /// The number of row groups.
     pub fn row_groups(&self) -> usize {
         self.table.reader.num_row_groups()
     }
 
-    /// Calls `each` with what a filter hashes of every value of a row group; with both zeros for one.
+    /// Calls `each` with the bytes that a filter hashes for every value of a row group; for a zero, with both zeros.
     pub fn each(&self, group: usize, mut each: impl FnMut(&[u8])) -> Result<(), Failure> {
         let group = self.table.reader.get_row_group(group)?;
         match group.get_column_reader(self.column.number)? {
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::key::parquet as texts;
 
-    /// Every number that is written as text is read as the same number.
+    /// Every number that is written as text is parsed as the same number.
     #[test]
     fn what_reads_so_is_that_number() {
         let formats = [
@@ -293,7 +293,7 @@ mod tests {
                 format.integer(number, &mut text).unwrap();
                 let text = String::from_utf8(text).unwrap();
                 let got = format.parse(&text);
-                // Years before 0 and after 9999 have no text that all agree on.
+                // There is no agreed text for years before 0 and after 9999.
                 if !matches!(format, Format::Date) || (-700_000..2_900_000).contains(&number) {
                     assert_eq!(got, Some(number), "{text}");
                 }

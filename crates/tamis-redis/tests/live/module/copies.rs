@@ -1,11 +1,11 @@
-//! Whole filters: to files and back, and one in place of another.
+//! Whole filters: to files and back, and one replacing another.
 
 use super::*;
 use tamis::{AnyFilter, Blocked, Growing, Open, SecretKey};
 use tamis_redis::{Error, Layout};
 
-/// The module's filter, grown from 100 keys, its file, and what the file
-/// becomes in a module and in strings say the same of 200,000 keys.
+/// The module's filter, grown from 100 keys, its file, and the copies of that
+/// file in a module and in strings give the same answers for 200,000 keys.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn every_copy_answers_alike() {
@@ -38,7 +38,7 @@ fn every_copy_answers_alike() {
     assert_eq!(strings.module_layout(), None);
     assert!(contains(&mut strings, &asked) == answers, "in strings");
 
-    // The copy grows on, and the original does not notice.
+    // The copy grows, and the original doesn't change.
     insert(&mut back, &keys(600_000..700_000));
     assert!(all(&contains(&mut back, &asked[..100_000])));
     assert!(all(&contains(&mut back, &keys(600_000..700_000))));
@@ -52,7 +52,7 @@ fn every_copy_answers_alike() {
     }
 }
 
-/// More than one chunk of 16 MiB, while another worker adds.
+/// More than one chunk of 16 MiB, while another worker adds keys.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn a_large_filter_under_load() {
@@ -75,7 +75,8 @@ fn a_large_filter_under_load() {
     let mut found = vec![false; before.len()];
     file.contains_many(&before, &mut found);
     assert!(all(&found));
-    // It has changed since its first chunk, or not: either way it can go back.
+    // Whether or not it has changed since its first chunk was read, it can be
+    // uploaded again.
     let mut back = RedisFilter::upload(&at(server(), "large back"), &file, &in_module()).unwrap();
     assert!(all(&contains(&mut back, &before)));
     back.delete().unwrap();
@@ -103,7 +104,7 @@ fn cuckoo_filters_of_one_table() {
     back.remove_many(&added, &mut removed).unwrap();
     assert!(all(&removed));
     assert!(all(&contains(&mut filter, &added)));
-    // A second table has no file, until it is compacted.
+    // Filters with a second table can't be downloaded until they are compacted.
     insert(&mut filter, &keys(10_000..40_000));
     let error = filter.download().unwrap_err().to_string();
     assert!(error.contains("CF.COMPACT"), "{error}");
@@ -121,7 +122,7 @@ fn cuckoo_filters_of_one_table() {
     }
 }
 
-/// RedisBloom's layout goes by DUMP, and to no file of ours.
+/// RedisBloom's layout can be copied with DUMP, but not to our files.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn another_systems_layout() {
@@ -157,8 +158,8 @@ fn another_systems_layout() {
     }
 }
 
-/// One takes the place of another, with its time to live, and nothing is left
-/// of what failed.
+/// One filter replaces another and keeps its time to live, and nothing is left
+/// of failed attempts.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn in_place_of_another() {
@@ -178,13 +179,13 @@ fn in_place_of_another() {
         let taken = RedisFilter::create(&place, &plan, hasher, options).unwrap_err();
         assert!(matches!(taken, Error::Exists { .. }), "{taken}");
     }
-    // What can be there stays in the module …
+    // Kinds that a module supports stay in the module …
     let mut next = over(&plan, &plain);
     assert_eq!(next.module_layout(), Some(Layout::Tamis));
     assert!(next.time_to_live().unwrap().is_some() && !next.contains("old").unwrap());
     let kind = RedisFilter::kind_at(&place, &plain).unwrap();
     assert_eq!(kind, Some(Kind::Growing));
-    // … and what can't, does not; and back.
+    // … and others don't; and back.
     let mut strings = over(&blocked, &plain);
     assert_eq!(strings.module_layout(), None);
     assert!(strings.time_to_live().unwrap().is_some());
@@ -195,7 +196,8 @@ fn in_place_of_another() {
     assert!(module.time_to_live().unwrap().is_some());
     assert_eq!(fresh.cli(&["KEYS", "*"]).trim(), "name");
 
-    // What a module can't have, it says, and leaves what is there.
+    // For kinds that a module doesn't support, it reports an error and leaves
+    // the existing filter alone.
     let growing = |hasher| AnyFilter::Growing(Growing::with_hasher(100, 0.01, hasher).unwrap());
     let secret = SecretKey::new([7; 16]);
     for (filter, text) in [
@@ -211,7 +213,7 @@ fn in_place_of_another() {
     }
     let keyed = RedisFilter::create_over(&place, &plan, Hasher::keyed(secret), &in_module());
     assert!(matches!(keyed.unwrap_err(), Error::Filter(_)));
-    // A secret that the filter carries goes along.
+    // A secret stored in the filter is copied with it.
     let mut file = growing(Hasher::keyed(secret));
     file.insert_many(&keys(0..50), &mut [false; 50]).unwrap();
     let mut keyed = RedisFilter::upload_over(&place, &file, &in_module()).unwrap();
@@ -219,7 +221,7 @@ fn in_place_of_another() {
     assert_eq!(fresh.cli(&["KEYS", "*"]).trim(), "name");
 }
 
-/// Where no module answers, it is said, and nothing is left.
+/// Without a module, there is an error, and nothing is left.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn without_a_module() {

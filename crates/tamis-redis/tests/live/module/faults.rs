@@ -1,11 +1,11 @@
-//! Answers that are lost, filters that are, and filters that are full.
+//! Lost answers, lost filters, and full filters.
 
 use super::*;
 use crate::common::{Proxy, Server, When, until};
 use tamis_redis::Error;
 
-/// A server that is silent for a while: the keys are sent again, and are new,
-/// whichever try has added them.
+/// A server is silent for a while: the keys are sent again, and are reported as
+/// new, whichever try has added them.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn what_is_sent_again_is_new() {
@@ -34,7 +34,7 @@ fn what_is_sent_again_is_new() {
     assert!(all(&contains(&mut filter, &keys(0..3_000))));
 }
 
-/// An answer that never comes: the keys are open, and in truth added.
+/// An answer that never comes: the keys are unconfirmed, and in fact added.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn what_is_not_answered_is_open() {
@@ -65,7 +65,7 @@ fn what_is_not_answered_is_open() {
     }
 }
 
-/// What changes a cuckoo filter is sent once: twice would be two copies.
+/// Changes to a cuckoo filter are sent once: twice would add two copies.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn copies_are_not_sent_again() {
@@ -85,8 +85,8 @@ fn copies_are_not_sent_again() {
     assert!(counts.iter().all(|count| *count <= 1), "{counts:?}");
 }
 
-/// A filter that has gone is an error: no answer is "no", and adding does not
-/// begin an empty one.
+/// A filter that no longer exists is an error: lookups don't answer "no", and
+/// adding doesn't create an empty one.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn a_filter_that_has_gone() {
@@ -130,7 +130,7 @@ fn a_filter_that_has_gone() {
     }
 }
 
-/// Something else of that name.
+/// Something else has the name.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn what_is_no_filter() {
@@ -145,8 +145,8 @@ fn what_is_no_filter() {
     server().cli(&["DEL", "a list"]);
 }
 
-/// A filter that can't grow takes what it has room for, and says which keys it
-/// did not take.
+/// A filter that can't grow accepts keys while it has room, and lists those it
+/// didn't accept.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn a_full_filter() {

@@ -1,12 +1,12 @@
-//! Adding, asking, removing.
+//! Adding, looking up and removing keys.
 
 use super::*;
 use crate::common::{Cluster, Server};
 use tamis::KeyCount;
 use tamis_redis::{Error, Layout, aio};
 
-/// Workers that add the same keys at once, while the filter grows: each key is
-/// new to exactly one, as often as the module counts it.
+/// Workers add the same keys at the same time while the filter grows: each key
+/// is new to exactly one, as often as the module counts it.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn each_key_is_new_once() {
@@ -37,7 +37,7 @@ fn each_key_is_new_once() {
     assert!(!RedisFilter::exists(&place, &Options::new()).unwrap());
 }
 
-/// The same through both protocols, one key at a time and many.
+/// The same with both protocols, with single keys and batches.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn every_operation() {
@@ -62,7 +62,7 @@ fn every_operation() {
         let shares = filter.shares().unwrap();
         assert_eq!((shares.len(), shares[0].keys), (1, 1));
         assert!(shares[0].bytes >= filter.bytes());
-        // What it can't do, it says.
+        // Unsupported operations are errors.
         let hash = Hasher::default().hash(b"ada");
         for error in [
             filter.insert_hashes(&[hash], &mut [false]).unwrap_err(),
@@ -79,7 +79,7 @@ fn every_operation() {
     }
 }
 
-/// A copy for each adding, as in a file; new is what was not there.
+/// Each addition adds a copy, as in a file; a key is new if it was absent.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn cuckoo_filters_count_copies() {
@@ -138,7 +138,7 @@ fn in_a_cluster() {
     let file = filter.download().unwrap();
     let over = RedisFilter::upload_over(&place, &file, &Options::new()).unwrap();
     assert_eq!(over.module_layout(), Some(Layout::Tamis));
-    // Of the one that was replaced in one step.
+    // Asks the new filter, which replaced the old one in one step.
     assert!(all(&contains(&mut filter, &all_keys)));
 }
 
@@ -168,7 +168,7 @@ async fn without_blocking() {
     assert!(matches!(gone, Error::Gone { .. }), "{gone}");
 }
 
-/// Replicas are waited for, also for keys that were there already.
+/// Waits for replicas, even for old keys.
 #[test]
 #[ignore = "needs the module: ./test module"]
 fn replicas_are_waited_for() {

@@ -1,6 +1,6 @@
-//! Filters that a module of the server keeps, on real servers with Tamis's
-//! module, whose path is in TAMIS_MODULE. `./test --all` builds it and runs these,
-//! which are ignored else, on Redis 7, Valkey and Redis 8:
+//! Filters kept by a module, on real servers with Tamis's module, whose path is
+//! in TAMIS_MODULE. `./test --all` builds the module and runs these tests on
+//! Redis 7, Valkey and Redis 8; otherwise they are ignored:
 //!
 //! ```text
 //! TAMIS_MODULE=…/libtamis_module.so cargo test -p tamis-redis --test live module:: -- --ignored
@@ -17,14 +17,14 @@ use std::time::Duration;
 use tamis::{Hasher, Kind, Plan};
 use tamis_redis::{Location, Options, RedisFilter};
 
-/// The line of a configuration that loads the module.
+/// The configuration line that loads the module.
 fn load() -> String {
     let path = std::env::var("TAMIS_MODULE")
         .expect("TAMIS_MODULE is not set: it names libtamis_module.so (crates/tamis-module)");
     format!("loadmodule {path}")
 }
 
-/// A server for all tests that leave it as it was. It ends with the process.
+/// A server for tests that leave it unchanged. It ends with the process.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server::start(&[&load()]))
@@ -39,7 +39,7 @@ fn create(place: &Location, kind: Kind, keys: u64, rate: f64) -> RedisFilter {
     RedisFilter::create(place, &plan, Hasher::default(), &in_module()).unwrap()
 }
 
-/// The same keys in every run, of very different lengths.
+/// Keys of very different lengths, the same in every run.
 fn keys(numbers: std::ops::Range<u32>) -> Vec<Vec<u8>> {
     let key = |i: u32| {
         let mut key = format!("key {i}").into_bytes();
