@@ -12,7 +12,7 @@ const PLACES: usize = 2;
 /// How long a place rests after a calculation, as a multiple of its time: so all places together use at most half of
 /// one processor.
 const RESTS: u32 = 3;
-/// How long a request waits for a place. Refusing at once would make impatient clients as costly as others.
+/// How long a request waits for a place. Clients that are refused at once retry at once, which costs as much.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Pool {

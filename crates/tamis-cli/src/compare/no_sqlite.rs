@@ -1,4 +1,4 @@
-//! A substitute for SQLite on systems where its library can't be loaded.
+//! A substitute for SQLite on systems other than Unix.
 
 use super::report::Step;
 use super::work::{Unfit, Work};

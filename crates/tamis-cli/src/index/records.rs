@@ -65,7 +65,7 @@ fn search_index(
     keys: &[Vec<u8>],
     form: &Form,
     is_wanted: &(dyn Fn(&Path) -> bool + Sync),
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
 ) -> Result<Searched> {
     let mut of_index = Searched::default();
     let (number, spec) = index.spec(asked)?;

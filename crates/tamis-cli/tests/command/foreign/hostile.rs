@@ -25,13 +25,14 @@ fn a_wrong_format_is_an_error() {
         "valkey-bloom",
     ];
     for format in formats {
-        for command in [
-            "check --format keys=utf8",
-            "info",
-            "verify",
-            "add --format keys=utf8",
+        for (command, keys) in [
+            ("check", ",keys=utf8"),
+            ("info", ""),
+            ("verify", ""),
+            ("add", ",keys=utf8"),
         ] {
-            let ran = sandbox.feed(&format!("{command} --format {format} f"), "key1\n");
+            let line = format!("{command} --format {format}{keys} f");
+            let ran = sandbox.feed(&line, "key1\n");
             fails(&ran, &["f: not a valid", format]);
         }
     }
