@@ -6,7 +6,7 @@
 mod chart;
 mod child;
 mod clock;
-#[path = "../../crates/tamis-cli/tests/command/grep/corpus.rs"]
+#[path = "../../crates/tamis-cli/tests/command/grep/corpus/mod.rs"]
 #[allow(dead_code)] // tests do more with it
 mod corpus;
 mod cuckoo;

@@ -1,40 +1,35 @@
 //! Searches indexed files for matching lines: reads only where matches are possible, on all cores, and prints in the
 //! order of the files.
 
+mod file;
+mod turns;
+
+use self::turns::{Output, Turns};
+use super::Index;
 use super::candidates::Candidates;
-use super::identity::{Identity, identity};
+use super::identity::Identity;
 use super::positions::Positions;
-use super::stretches::{Chosen, Plan, Stretches, Times, is_not_text, is_packed};
+use super::stretches::{Chosen, Plan, Times};
 use super::survey::{Freshness, Survey, Surveyed};
 use super::table::Known;
 use super::walk::Folder;
-use super::{Index, is_gone};
-use crate::output;
 use anyhow::Result;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::File;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use tamis::Moment;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use tamis::index::Stamp;
-use tamis_records::grep::{Failure, Found, LineFilter, Matcher, Options, Print, Search, Stretch};
+use tamis_records::grep::{Found, Matcher, Options, Print};
 use tamis_records::key::{KeySpec, TextKeys};
-use tamis_records::line_time::{LineTimes, TimeFormat};
+use tamis_records::line_time::TimeFormat;
 use tamis_records::needs::needs;
 use tamis_records::patterns::Patterns;
 use tamis_records::progress::Progress;
 
 /// How often to list files again if some were renamed during the search.
 const LISTINGS: usize = 20;
-/// The most output that may wait for earlier files.
-const MOST_WAITING: usize = 64 << 20;
-/// The size of the pieces in which a file's output is passed on.
-const PIECE: usize = 1 << 20;
-/// Smaller files are searched for all patterns, even if only some can match: compiling a subset would take longer.
-const LARGE: u64 = 256 << 10;
 
 /// An index that supports text search.
 pub(crate) struct TextIndex {
@@ -251,21 +246,8 @@ impl<'a> Hunt<'a> {
             taken: Mutex::new(tally.handled.clone()),
         };
         let next = AtomicUsize::new(0);
-        let turns = Turns {
-            state: Mutex::new(State {
-                next: 0,
-                finished: BTreeMap::new(),
-                waiting: 0,
-                started: None,
-                between: self.options.between_files(),
-                out,
-                outcomes: Vec::new(),
-                tally: &mut *tally,
-                unwritten: None,
-            }),
-            moved: Condvar::new(),
-            stop: &self.progress.stop,
-        };
+        let between = self.options.between_files();
+        let turns = Turns::new(between, out, tally, &self.progress.stop);
         let run = || {
             loop {
                 let number = next.fetch_add(1, Relaxed);
@@ -288,14 +270,7 @@ impl<'a> Hunt<'a> {
             }
             run();
         });
-        let state = turns
-            .state
-            .into_inner()
-            .expect("no thread panics while it prints");
-        if let Some(error) = state.unwritten {
-            return Err(error.into());
-        }
-        for (number, outcome) in state.outcomes {
+        for (number, outcome) in turns.into_outcomes()? {
             match outcome {
                 Searched::Done(identity, found, size) => {
                     tally.found += found;
@@ -318,155 +293,6 @@ impl<'a> Hunt<'a> {
         let is_missing = |work: &Work| !claims.is_taken(work.file.identity());
         Ok(work.iter().any(is_missing))
     }
-
-    fn search_file(
-        &self,
-        work: &Work,
-        claims: &Claims,
-        searches: &Mutex<Vec<Search<'a>>>,
-        output: &mut dyn Write,
-    ) -> Searched {
-        let name = &work.file.shown;
-        if work.plan.is_none() {
-            let identity = work.file.identity();
-            claims.take(identity);
-            let nothing = std::iter::empty::<io::Result<Stretch>>();
-            let mut search = Search::new(self.matcher, self.options);
-            return self.outcome(name, identity, search.file(name, nothing, None, output));
-        }
-        let (opened, identity) = match open(&work.file) {
-            Ok(Some(opened)) => opened,
-            Ok(None) => return Searched::Moved,
-            Err(error) => return Searched::Failed(None, Found::default(), Some(error.to_string())),
-        };
-        // A file with several names is searched under each. A file that replaced another is only searched once.
-        let is_same = identity == work.file.identity();
-        if !claims.take(identity) && !is_same {
-            return Searched::Moved;
-        }
-        let planned = if is_same {
-            Some(work)
-        } else {
-            claims.planned.get(&identity).copied()
-        };
-        let all = Plan::All;
-        let plan = planned
-            .and_then(|planned| planned.plan.as_ref())
-            .unwrap_or(&all);
-        let known = planned.and_then(|planned| planned.known);
-        let file = &planned.unwrap_or(work).file;
-        let mut filter = self.filter(file, known.filter(|_| *plan != Plan::All));
-        let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
-        // The file it replaced may have had other patterns.
-        let work = planned.unwrap_or(work);
-        let some = || {
-            let texts = work
-                .patterns
-                .iter()
-                .map(|pattern| &self.patterns.texts[*pattern]);
-            Matcher::of(self.patterns, &texts.collect::<Vec<_>>()).ok()
-        };
-        let few = *plan != Plan::All
-            && work.patterns.len() < self.patterns.texts.len()
-            && file.listed.metadata.len() > LARGE;
-        let few = if few { some() } else { None };
-        let mut search = match &few {
-            Some(matcher) => Search::new(matcher, self.options),
-            None => {
-                let used = searches.lock().ok().and_then(|mut searches| searches.pop());
-                used.unwrap_or_else(|| Search::new(self.matcher, self.options))
-            }
-        };
-        let size = match plan {
-            Plan::All => opened.metadata().map(|metadata| metadata.len()).ok(),
-            Plan::Segments { .. } => None,
-        };
-        let end = self.ends.and_then(|ends| ends.end(file));
-        let stretches = Stretches::new(opened, known, plan, end, self.progress);
-        let found = search.file(name, stretches, filter, output);
-        if few.is_none()
-            && let Ok(mut searches) = searches.lock()
-        {
-            searches.push(search);
-        }
-        match self.outcome(name, identity, found) {
-            Searched::Done(identity, found, _) => Searched::Done(identity, found, size),
-            other => other,
-        }
-    }
-
-    fn outcome(&self, name: &Path, identity: Identity, found: Result<Found, Failure>) -> Searched {
-        match found {
-            Ok(found) => Searched::Done(identity, found, None),
-            // Already reported when indexed, or will be.
-            Err(Failure::Reading { found, error }) if is_not_text(&error) && !self.is_strict => {
-                // Users expect a search that decompresses files to see inside all of them.
-                if is_packed(&error) {
-                    output::warn(format_args!(
-                        "{}: {error}, which is not unpacked",
-                        name.display()
-                    ));
-                }
-                Searched::Failed(Some(identity), found, None)
-            }
-            Err(Failure::Reading { found, error }) => {
-                Searched::Failed(Some(identity), found, Some(error.to_string()))
-            }
-            Err(Failure::Writing(error)) => Searched::Unwritten(error),
-        }
-    }
-
-    /// Searches stretches of a file and prints immediately.
-    pub(crate) fn search_stretches(
-        &self,
-        file: &Surveyed,
-        stretches: Stretches,
-        tally: &mut Tally,
-        out: &mut (dyn Write + Send),
-    ) -> Result<()> {
-        let mut filter = self.filter(file, None);
-        let filter = filter.as_mut().map(|filter| filter as &mut dyn LineFilter);
-        let mut search = Search::new(self.matcher, self.options);
-        let mut text = Vec::new();
-        let found = search.file(&file.shown, stretches, filter, &mut text);
-        match self.outcome(&file.shown, file.identity(), found) {
-            Searched::Done(_, found, _) | Searched::Failed(_, found, _) => tally.found += found,
-            Searched::Moved => {}
-            Searched::Unwritten(error) => return Err(error.into()),
-        }
-        if !text.is_empty() {
-            if tally.printed {
-                out.write_all(self.options.between_files())?;
-            }
-            tally.printed = true;
-            out.write_all(&text)?;
-        }
-        Ok(())
-    }
-
-    /// A filter of lines by time, if asked for.
-    fn filter(&self, file: &Surveyed, known: Option<&Known>) -> Option<TimeFilter> {
-        if self.times == Times::ALL {
-            return None;
-        }
-        let modified = Stamp::of(&file.listed.metadata).modified();
-        let times = LineTimes::new(self.time_format, Moment::from_micros(modified / 1000));
-        let mut before = BTreeMap::new();
-        let mut offset = 0;
-        for segment in known
-            .filter(|_| self.time_format.is_none())
-            .into_iter()
-            .flat_map(|known| &known.segments)
-        {
-            offset += segment.bytes;
-            before.insert(offset, segment.last_time.map(Moment::from_micros));
-        }
-        Some(TimeFilter {
-            range: self.times,
-            times,
-            before,
-        })
-    }
 }
 
 /// Which files are already taken. If names keep changing, the opened file may not be the listed one. It is then another
@@ -488,144 +314,6 @@ impl Claims<'_, '_> {
         self.taken
             .lock()
             .is_ok_and(|taken| taken.contains(&identity))
-    }
-}
-
-/// Opens whatever has the file's name now.
-fn open(file: &Surveyed) -> io::Result<Option<(File, Identity)>> {
-    let opened = match File::open(&file.listed.place) {
-        Err(error) if is_gone(&error) => return Ok(None),
-        opened => opened?,
-    };
-    let identity = identity(&opened.metadata()?);
-    Ok(Some((opened, identity)))
-}
-
-/// Selects lines in a range of times. A line without a time has the time of the line before it.
-struct TimeFilter {
-    range: Times,
-    times: LineTimes,
-    /// The time before an offset, if known.
-    before: BTreeMap<u64, Option<Moment>>,
-}
-
-impl LineFilter for TimeFilter {
-    fn begin(&mut self, offset: u64) {
-        let before = self.before.range(..=offset).next_back();
-        self.times.set_last(before.and_then(|(_, time)| *time));
-    }
-
-    fn pass(&mut self, lines: &[u8]) {
-        self.times.range(lines, &mut None);
-    }
-
-    fn accept(&mut self, line: &[u8]) -> bool {
-        // Lines whose time is unknown are kept.
-        self.times
-            .of_next_line(line)
-            .is_none_or(|time| self.range.contains(time))
-    }
-}
-
-/// Makes files print in order while they are searched concurrently.
-struct Turns<'t> {
-    state: Mutex<State<'t>>,
-    moved: Condvar,
-    stop: &'t AtomicBool,
-}
-
-struct State<'t> {
-    /// The file whose turn it is.
-    next: usize,
-    /// Output and outcomes of later files.
-    finished: BTreeMap<usize, (Vec<u8>, Searched)>,
-    /// The size of that output, plus what running searches hold.
-    waiting: usize,
-    /// The last file that printed something.
-    started: Option<usize>,
-    /// The separator between the lines of two files.
-    between: &'static [u8],
-    out: &'t mut (dyn Write + Send),
-    outcomes: Vec<(usize, Searched)>,
-    tally: &'t mut Tally,
-    unwritten: Option<io::Error>,
-}
-
-impl State<'_> {
-    fn print(&mut self, number: usize, bytes: &[u8]) -> io::Result<()> {
-        if bytes.is_empty() || self.unwritten.is_some() {
-            return Ok(());
-        }
-        if self.started.replace(number) != Some(number) && self.tally.printed {
-            self.out.write_all(self.between)?;
-        }
-        self.tally.printed = true;
-        self.out.write_all(bytes)
-    }
-}
-
-impl<'t> Turns<'t> {
-    fn lock(&self) -> MutexGuard<'_, State<'t>> {
-        self.state.lock().expect("no thread panics while it prints")
-    }
-
-    /// Finishes a file, and prints every file whose turn has come.
-    fn finish(&self, number: usize, waiting: Vec<u8>, searched: Searched) {
-        let mut state = self.lock();
-        state.waiting += waiting.len();
-        state.finished.insert(number, (waiting, searched));
-        loop {
-            let next = state.next;
-            let Some((bytes, searched)) = state.finished.remove(&next) else {
-                break;
-            };
-            state.waiting -= bytes.len();
-            if let Err(error) = state.print(next, &bytes) {
-                state.unwritten.get_or_insert(error);
-                self.stop.store(true, Relaxed);
-            }
-            state.outcomes.push((next, searched));
-            state.next += 1;
-        }
-        self.moved.notify_all();
-    }
-
-    /// Prints a piece of a file if it is the file's turn. If too much output waits already, blocks until then.
-    fn pass_on(&self, number: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let mut state = self.lock();
-        while state.next != number {
-            if state.waiting + bytes.len() < MOST_WAITING || self.stop.load(Relaxed) {
-                return Ok(());
-            }
-            state = self
-                .moved
-                .wait(state)
-                .expect("no thread panics while it prints");
-        }
-        let printed = state.print(number, bytes);
-        bytes.clear();
-        printed
-    }
-}
-
-/// The output of one file.
-struct Output<'o, 't> {
-    turns: &'o Turns<'t>,
-    number: usize,
-    waiting: Vec<u8>,
-}
-
-impl Write for Output<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() >= PIECE {
-            self.turns.pass_on(self.number, &mut self.waiting)?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ mod inputs;
 #[cfg(unix)]
 mod installing;
 mod key_rules;
+mod messages;
 #[cfg(unix)]
 mod outputs;
 mod plan;

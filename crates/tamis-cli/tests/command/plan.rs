@@ -1,4 +1,4 @@
-//! `tamis plan --per-day`: the number of wrong answers that a rate means.
+//! `tamis plan`: what it recommends, the numbers of each kind, and the number of wrong answers that a rate means.
 
 use crate::common::{Sandbox, keys};
 use serde_json::Value;
@@ -157,4 +157,173 @@ fn a_day_is_as_planned() {
             "{kind}: {wrong} instead of {expected}"
         );
     }
+}
+
+#[test]
+fn plan_recommends_by_need() {
+    let dir = Sandbox::new();
+    for (need, kind) in [
+        ("", "blocked"),
+        ("--delete", "cuckoo"),
+        ("--grow", "growing"),
+        ("--finished", "fuse"),
+    ] {
+        let ran = dir.ok(&format!("plan --capacity 10M -p 0.001 {need}"));
+        assert!(
+            ran.text().contains(&format!("Pick {kind}")),
+            "{need}: {}",
+            ran.text()
+        );
+    }
+    assert_eq!(dir.run("plan --capacity 10M --delete --grow").code, 2);
+}
+
+#[test]
+fn plan_tells_the_known_numbers() {
+    let dir = Sandbox::new();
+    let json =
+        |line: &str| -> serde_json::Value { serde_json::from_slice(&dir.ok(line).out).unwrap() };
+    let plans = json("plan --capacity 1M -p 0.01 --json");
+    let bloom = plans
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["kind"] == "bloom")
+        .unwrap();
+    assert_eq!(bloom["hashes"], 7);
+    assert_eq!(
+        (bloom["bits_per_key"].as_f64().unwrap() * 1e6).round(),
+        9_585_058.0
+    );
+    let text = dir.ok("plan --capacity 1e6 -p 1%").out;
+    assert!(String::from_utf8(text).unwrap().contains("Pick blocked"));
+    let table = dir.ok("plan --table");
+    for cell in [
+        "2.67e-5", "9.84e-6", "2.33e-6", "8.89e-7", "2.10e-7", "8.89e-5",
+    ] {
+        assert!(table.text().contains(cell), "{cell}");
+    }
+    // For few keys, the plan recommends no filter.
+    assert!(dir.ok("plan --capacity 1000").text().contains("hash set"));
+    for line in [
+        "plan",
+        "plan --capacity 0",
+        "plan --capacity 10 -p 2",
+        "plan --capacity 10k -p 0.1 --size 1kB",
+        "plan -p 0.1",
+        "plan --capacity 1e30",
+    ] {
+        let ran = dir.run(line);
+        assert_eq!(ran.code, 2, "{line}");
+        assert!(!ran.err.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn plan_shows_bits_and_hashes() {
+    let dir = Sandbox::new();
+    let numbers = |line: &str| -> serde_json::Value {
+        serde_json::from_str(dir.ok(&format!("plan {line} --json")).text()).unwrap()
+    };
+    for line in [
+        "--capacity 1M -p 0.01",
+        "--capacity 5M --size 4MiB",
+        "-p 1e-5 --size 3MB",
+    ] {
+        let printed = dir.ok(&format!("plan {line}"));
+        let plans = numbers(line);
+        let served = |plan: &&serde_json::Value| plan["left_out"].is_null();
+        for plan in plans.as_array().unwrap().iter().filter(served) {
+            let kind = plan["kind"].as_str().unwrap();
+            let row = printed.text().lines().find(|row| row.starts_with(kind));
+            let row = row.unwrap().replace(',', "");
+            let bits = plan["bits"].as_u64().unwrap();
+            let k = match plan["fingerprint_bits"].as_u64() {
+                Some(bits) => format!("{bits}-bit"),
+                None => plan["hashes"].to_string(),
+            };
+            assert!(row.contains(&format!("{bits} ")), "{row}");
+            assert!(row.split_whitespace().any(|cell| cell == k), "{k}: {row}");
+            assert!(bits <= plan["bytes"].as_u64().unwrap() * 8);
+            let fingerprints = ["fuse", "ribbon", "cuckoo"].contains(&kind);
+            assert_eq!(plan["fingerprint_bits"].is_number(), fingerprints, "{kind}");
+        }
+    }
+    // The numbers match the filter that is then created.
+    dir.ok("create f.tamis --capacity 1M -p 0.01 --kind bloom");
+    let info: serde_json::Value =
+        serde_json::from_str(dir.ok("info --json f.tamis").text()).unwrap();
+    let plans = numbers("--capacity 1M -p 0.01");
+    let bloom = plans.as_array().unwrap().iter();
+    let bloom = { bloom }.find(|plan| plan["kind"] == "bloom").unwrap();
+    assert_eq!(bloom["bits"], info["shape"]["bits"]);
+    assert_eq!(bloom["hashes"], info["shape"]["hashes"]);
+}
+
+/// The lower the rate, the more a key costs the server.
+#[test]
+fn plan_tells_what_a_key_costs_in_redis() {
+    let dir = Sandbox::new();
+    let bytes = |rate: &str| {
+        let printed = dir.ok(&format!("plan --capacity 1M -p {rate} --redis --json"));
+        let rows: serde_json::Value = serde_json::from_str(printed.text()).unwrap();
+        assert_eq!(rows[0]["kind"], "blocked");
+        let sadd = rows[0]["server_time_in_sadd"].as_f64().unwrap();
+        assert!(sadd < rows[0]["server_time_in_sadd_with_aof"].as_f64().unwrap());
+        rows[0]["aof_bytes_per_new_key"].as_f64().unwrap()
+    };
+    assert_eq!((bytes("0.01"), bytes("1e-6")), (159.0, 309.0));
+    assert!(
+        dir.ok("plan --capacity 1M --redis")
+            .text()
+            .contains("AOF bytes")
+    );
+    // Strings can't hold a filter of so low a rate, and the plan says so; a module can.
+    let low = dir.ok("plan --capacity 1M -p 1e-12 --redis");
+    let row = |way: &str| low.text().lines().find(|line| line.starts_with(way));
+    assert!(row("strings").unwrap().contains("at least 1e-9"));
+    assert!(row("module").unwrap().contains("7.94 MB"));
+    assert_eq!(dir.run("plan --capacity 0 --redis").code, 2);
+}
+
+/// If a kind can't have the numbers, the plan says why, for people and for programs.
+#[test]
+fn plan_says_why_a_kind_is_missing() {
+    let dir = Sandbox::new();
+    let line = "plan --capacity 1M -p 1e-15";
+    let text = dir.ok(line);
+    let rows: serde_json::Value =
+        serde_json::from_str(dir.ok(&format!("{line} --json")).text()).unwrap();
+    let rows = rows.as_array().unwrap();
+    for (kind, why) in [
+        ("fuse", "at least 2^-32"),
+        ("ribbon", "at least 2^-32"),
+        ("cuckoo", "at least 1e-9"),
+    ] {
+        let row = text.text().lines().find(|row| row.starts_with(kind));
+        assert!(row.unwrap().contains(why), "{}", text.text());
+        let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
+        assert!(row["left_out"].as_str().unwrap().contains(why), "{row}");
+    }
+    let served = |row: &&serde_json::Value| row["left_out"].is_null();
+    assert_eq!((rows.len(), rows.iter().filter(served).count()), (7, 4));
+    // With all three numbers the size is a limit.
+    let text = dir.ok("plan --capacity 1M -p 1% --size 1MB");
+    assert!(
+        text.text()
+            .contains("blocked   takes 1.24 MB at this rate, more than 1.00 MB")
+    );
+    assert!(
+        text.text().contains("Pick fuse: of finished lists only"),
+        "{}",
+        text.text()
+    );
+    let none = dir.run("plan --capacity 1M -p 1% --size 100kB");
+    assert_eq!(none.code, 2);
+    assert!(
+        none.err
+            .contains("no kind can do it: blocked takes 1.24 MB"),
+        "{}",
+        none.err
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use memmap2::MmapMut;
+use std::path::Path;
 use std::time::SystemTime;
 
 fn map(path: &Path) -> MmapMut {

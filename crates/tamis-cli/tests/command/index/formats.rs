@@ -2,6 +2,7 @@
 
 use super::*;
 use std::io::Read as _;
+use std::process::Command;
 
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
