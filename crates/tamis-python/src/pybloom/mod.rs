@@ -2,30 +2,29 @@
 //!
 //! Its behaviour, and differences from the original, are described in `docs/pybloomfilter.md`.
 
+mod access;
 mod arguments;
+mod files;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::{
-    PyFileExistsError, PyIsADirectoryError, PyMemoryError, PyNotImplementedError, PyOSError,
-    PyOverflowError, PyPendingDeprecationWarning, PyRuntimeWarning, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyPendingDeprecationWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyType};
 use pyo3::{import_exception, intern};
 
+use access::{closed, mapped, writable};
 use arguments::{data_of, path, shape, with_key};
+use files::{create, io_error, make_way, os_error, same_file, warn};
 use tamis_formats::pybloomfilter::{Hash, Shape};
-use tamis_python_core::pybloom::bits::BitsFile;
-use tamis_python_core::pybloom::file::{self, Existing, OpenError};
+use tamis_python_core::pybloom::file::{self, OpenError};
 use tamis_python_core::pybloom::filter::Filter;
 
 use crate::interrupt::{self, Lookout};
-use crate::lock::{Holds, Mark, Shared};
+use crate::lock::{Mark, Shared};
 use crate::method::{self, Add};
 
 import_exception!(pybloomfilter, IndeterminateCountError);
@@ -498,96 +497,6 @@ impl BloomFilter {
     }
 }
 
-impl BloomFilter {
-    /// Calls `act` with the filter, if open.
-    #[inline]
-    fn with<T: Send>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&mut Filter) -> PyResult<T> + Send,
-    ) -> PyResult<T> {
-        self.filter.with(py, |filter| match filter {
-            Some(filter) => act(filter),
-            None => Err(closed()),
-        })
-    }
-
-    fn get<T: Send>(
-        &self,
-        py: Python<'_>,
-        what: impl FnOnce(&mut Filter) -> T + Send,
-    ) -> PyResult<T> {
-        self.with(py, |filter| Ok(what(filter)))
-    }
-
-    #[inline]
-    fn add_key(&self, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        with_key(item, |key| {
-            self.with(item.py(), |filter| Ok(writable(filter)?.add(key)))
-        })
-    }
-
-    /// The path of the filter's file; `verb` names the operation that needs one.
-    fn path(&self, py: Python<'_>, verb: &str) -> PyResult<PathBuf> {
-        self.with(py, |filter| Ok(mapped(filter, verb)?.path.clone()))
-    }
-
-    fn combine(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, Self>,
-        with: impl FnOnce(&mut Filter, &Filter) + Send + 'static,
-    ) -> PyResult<()> {
-        let (py, this) = (slf.py(), slf.get());
-        let bytes = this.get(py, |filter| filter.bits.byte_len() as u64)?;
-        let ours = Mark::on(slf.clone().unbind(), py);
-        let theirs = Mark::on(other.clone().unbind(), py);
-        let combined = interrupt::if_large(py, bytes, move || {
-            ours.write_beside(&theirs, |this, other| {
-                let this = writable(this.as_mut().ok_or_else(closed)?)?;
-                let other = other.as_ref().ok_or_else(closed)?;
-                if !this.is_like(other) {
-                    return Err(PyValueError::new_err(
-                        "The two BloomFilter objects are not the same type (hint: use copy_template)",
-                    ));
-                }
-                with(this, other);
-                Ok(())
-            })
-        })?;
-        // With itself: nothing to do, but it must be allowed.
-        combined.unwrap_or_else(|| this.with(py, |filter| writable(filter).map(drop)))
-    }
-}
-
-// SAFETY: the value is part of the object, which the reference keeps in place.
-unsafe impl Holds for Py<BloomFilter> {
-    type Value = Option<Filter>;
-
-    fn shared(&self) -> &Shared<Option<Filter>> {
-        &self.get().filter
-    }
-}
-
-#[cold]
-fn closed() -> PyErr {
-    PyValueError::new_err("I/O operation on closed file")
-}
-
-#[inline]
-fn writable(filter: &mut Filter) -> PyResult<&mut Filter> {
-    if filter.bits.read_only() {
-        return Err(PyValueError::new_err("Write operation on read-only file"));
-    }
-    Ok(filter)
-}
-
-/// The file of a filter; `verb` names the operation that needs one.
-fn mapped<'a>(filter: &'a Filter, verb: &str) -> PyResult<&'a BitsFile> {
-    filter.bits.file().ok_or_else(|| {
-        PyNotImplementedError::new_err(format!("Cannot {verb} an in-memory BloomFilter"))
-    })
-}
-
 /// Replaces the capacity of a filter that is about to be opened: a subclass of `BloomFilter` is called with it, as in
 /// the original.
 fn to_be_opened(py: Python<'_>) -> PyResult<&Py<PyAny>> {
@@ -604,66 +513,4 @@ fn instance<'py>(cls: &Bound<'py, PyType>, filter: Filter) -> PyResult<Bound<'py
     let replaced = (instance.get().filter).with(cls.py(), |slot| slot.replace(filter));
     drop(replaced);
     Ok(instance)
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
-}
-
-fn create(py: Python<'_>, path: PathBuf, perm: Option<u32>, shape: Shape) -> PyResult<Filter> {
-    let perm = perm.ok_or_else(|| PyTypeError::new_err("perm: expected an int, got None"))?;
-    make_way(py, &path)?;
-    Filter::create(path.clone(), perm, shape).map_err(|e| os_error(&e, &path))
-}
-
-/// Refuses to replace files that aren't filters, and warns if keys are lost.
-fn make_way(py: Python<'_>, path: &Path) -> PyResult<()> {
-    match file::existing(path).map_err(|e| os_error(&e, path))? {
-        Existing::Nothing => Ok(()),
-        Existing::Folder => Err(PyIsADirectoryError::new_err((
-            libc::EISDIR,
-            "Is a directory",
-            path.as_os_str().to_owned(),
-        ))),
-        Existing::Foreign => Err(PyFileExistsError::new_err((
-            libc::EEXIST,
-            "File exists and is not a BloomFilter: remove it first",
-            path.as_os_str().to_owned(),
-        ))),
-        Existing::Filter => {
-            let there = Filter::open(path.to_path_buf(), false, None);
-            if there.is_ok_and(|filter| !filter.bits.any_set()) {
-                return Ok(());
-            }
-            let text = format!(
-                "replacing the BloomFilter in {} and its keys",
-                path.display()
-            );
-            warn(py, text)
-        }
-    }
-}
-
-fn warn(py: Python<'_>, text: String) -> PyResult<()> {
-    let text =
-        std::ffi::CString::new(text).map_err(|_| PyValueError::new_err("embedded null byte"))?;
-    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
-}
-
-fn io_error(filter: &Filter, error: &io::Error) -> PyErr {
-    let path = filter.bits.file().map(|file| file.path.as_path());
-    os_error(error, path.unwrap_or(Path::new("")))
-}
-
-fn os_error(error: &io::Error, path: &Path) -> PyErr {
-    match error.raw_os_error() {
-        Some(code) => {
-            // "No such file or directory (os error 2)": Python adds the number.
-            let text = error.to_string();
-            let text = text.split(" (os error").next().unwrap_or(&text).to_owned();
-            // Python chooses the class by the number.
-            PyOSError::new_err((code, text, path.as_os_str().to_owned()))
-        }
-        None => PyOSError::new_err(format!("{error}: {}", path.display())),
-    }
 }

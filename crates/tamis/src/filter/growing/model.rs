@@ -5,7 +5,9 @@
 //! fence: a process that reads a header also sees what its writer stored in the mapping before.
 
 use super::*;
+use crate::hash::Hash;
 use crate::raw::header::HEADER_LEN;
+use crate::store::body::Growable;
 use crate::store::body::sealed::Sealed;
 use crate::store::shared::settled;
 use loom::sync::Arc;
