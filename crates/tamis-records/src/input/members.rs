@@ -3,11 +3,12 @@
 //! Zeros between and after members are padding, as tapes and block devices leave it. Anything else that doesn't begin
 //! like a member is an error, but a trailing one: the members before it are complete.
 
+use super::compression::{Compression, SIGNATURE, WINDOW_LOG};
 use super::entrance::{Entrance, Inside, unpack_window};
+use super::first_bytes;
 use super::inflate::GzipDecoder;
 use super::notes::{Notes, Spacing};
 use super::xz::{self, XzBlocks};
-use super::{Compression, SIGNATURE, WINDOW_LOG, first_bytes};
 use liblzma::bufread::XzDecoder;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};

@@ -9,7 +9,7 @@
 //! To enter a block, the decoder gets the stream's header first. It must not see the index, because it would compare it
 //! with the blocks it has read.
 
-use super::WINDOW_LOG;
+use super::compression::WINDOW_LOG;
 use super::entrance::{Entrance, Inside, XzBlock};
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::Stream as Decoder;

@@ -1,5 +1,5 @@
 //! Chunks in the pipeline, in every order that threads can take: the real turns, flow and output, compiled with locks
-//! that the model controls, and the steps of `Engine` in `pipeline.rs`.
+//! that the model controls, and the steps of `Engine` in `pipeline/engine.rs`.
 
 #[path = "../flow.rs"]
 #[allow(clippy::duplicate_mod, reason = "with other locks")]
