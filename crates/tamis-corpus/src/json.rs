@@ -4,6 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use tamis_records::key::{Pointer, values};
 
+/// The field, and the attribute, that lists repetitions.
+pub const ATTRIBUTE: &str = "tamis_repeats";
+
 /// Where records have their text and their name.
 #[derive(Clone, Debug)]
 pub struct Fields {
@@ -34,11 +37,7 @@ impl Fields {
             }
         };
         Ok(Self {
-            pointers: vec![
-                one(text)?,
-                one(id)?,
-                one(&format!("/{}", crate::ATTRIBUTE))?,
-            ],
+            pointers: vec![one(text)?, one(id)?, one(&format!("/{}", ATTRIBUTE))?],
         })
     }
 
@@ -65,10 +64,10 @@ impl Fields {
         }
     }
 
-    /// The range in the line of the record's value named [`ATTRIBUTE`](crate::ATTRIBUTE), if it has one.
+    /// The range in the line of the record's value named [`ATTRIBUTE`], if it has one.
     pub(crate) fn attribute(&self, line: &[u8]) -> Option<Range<usize>> {
         // Most records have none, so they aren't parsed again.
-        memchr::memmem::find(line, crate::ATTRIBUTE.as_bytes())?;
+        memchr::memmem::find(line, ATTRIBUTE.as_bytes())?;
         let value = values(line, &self.pointers[2..]).ok()?[0]?.get();
         let start = value.as_ptr() as usize - line.as_ptr() as usize;
         Some(start..start + value.len())

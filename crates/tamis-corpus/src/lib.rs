@@ -31,6 +31,7 @@
 mod batch;
 pub mod chunks;
 pub mod engine;
+mod fault;
 pub mod fold;
 pub mod json;
 mod judge;
@@ -46,4 +47,4 @@ pub mod summary;
 pub mod units;
 pub mod words;
 
-pub use print::ATTRIBUTE;
+pub use json::ATTRIBUTE;

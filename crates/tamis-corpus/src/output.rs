@@ -3,38 +3,12 @@
 use crate::packing::Encoder;
 use crate::seen::Seen;
 use crate::state::{Finished, State};
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Why an output could not be written.
-#[derive(Debug)]
-pub struct OutputError {
-    /// The file.
-    pub path: PathBuf,
-    /// What went wrong.
-    pub cause: io::Error,
-}
-
-impl OutputError {
-    pub(crate) fn of(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        move |cause| Self { path, cause }
-    }
-}
-
-impl fmt::Display for OutputError {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "writing {}: {}", self.path.display(), self.cause)
-    }
-}
-
-// The message already includes the cause; as a `source`, it would be printed twice.
-impl std::error::Error for OutputError {}
-
-/// The folder of an unfinished run, inside the output folder.
-pub const UNFINISHED: &str = ".tamis-clean";
+pub use crate::fault::{OutputError, Refused};
+pub use crate::state::{Asked, UNFINISHED};
 
 /// Receives the results of each input, in order.
 pub trait Outputs: Send {
@@ -86,18 +60,6 @@ impl<W: Write + Send> Outputs for Stream<W> {
             .flush()
             .map_err(OutputError::of(Path::new("the output")))
     }
-}
-
-/// The parameters of a run into a folder. A resumed run must have the same.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// A description of all options that affect the outputs.
-    pub options: String,
-    /// Identifies the filter's file, to detect that it was replaced.
-    pub filter: String,
-    /// Whether existing outputs are replaced. An earlier run with the same parameters is only resumed if it had this
-    /// set, too; an earlier run with others is discarded.
-    pub force: bool,
 }
 
 /// One file per input. Files appear complete, each together with a filter that holds its units, so that a killed run
@@ -191,17 +153,4 @@ impl Outputs for Folder {
     fn save(&mut self, seen: Option<&Seen>) -> Result<(), OutputError> {
         self.state.save(seen)
     }
-}
-
-/// Why a folder can't receive the outputs of a run.
-#[derive(Debug)]
-pub enum Refused {
-    /// A system error.
-    Failed(OutputError),
-    /// An output already exists.
-    Exists(PathBuf),
-    /// Two inputs would share an output, or the output of one would be the folder of another's.
-    OneName(PathBuf),
-    /// There is an unfinished run with different parameters; this is the difference.
-    AnotherRun(String),
 }

@@ -2,13 +2,10 @@
 
 use crate::batch::{Batch, Content, Document, Unit};
 use crate::chunks::{Chunk, Kind};
-use crate::json::raw_place;
+use crate::json::{ATTRIBUTE, raw_place};
 use crate::settings::{Output, Settings};
 use crate::summary::Counts;
 use std::io::Write;
-
-/// The field, and the attribute, that lists repetitions.
-pub const ATTRIBUTE: &str = "tamis_repeats";
 
 /// Appends the output for the chunk, and counts.
 pub(crate) fn print(settings: &Settings, chunk: &Chunk, batch: &Batch, to: &mut Vec<u8>) -> Counts {

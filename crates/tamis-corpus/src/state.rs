@@ -4,7 +4,7 @@
 //! atomically replace the list of finished inputs, which names that filter; give the outputs their own names. If the
 //! run dies at any point, the list and its filter agree, and the next run renames listed outputs that still need it.
 
-use crate::output::{Asked, OutputError, Refused, UNFINISHED};
+use crate::fault::{OutputError, Refused};
 use crate::seen::Seen;
 use serde_json::{Value, json};
 use std::fs;
@@ -13,8 +13,22 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 use tamis::internals::file::{Existing, Replacement};
 
+/// The folder of an unfinished run, inside the output folder.
+pub const UNFINISHED: &str = ".tamis-clean";
 const LIST: &str = "finished.json";
 const VERSION: u64 = 1;
+
+/// The parameters of a run into a folder. A resumed run must have the same.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// A description of all options that affect the outputs.
+    pub options: String,
+    /// Identifies the filter's file, to detect that it was replaced.
+    pub filter: String,
+    /// Whether existing outputs are replaced. An earlier run with the same parameters is only resumed if it had this
+    /// set, too; an earlier run with others is discarded.
+    pub force: bool,
+}
 
 /// An input that is finished, or will be.
 #[derive(Clone, Debug, PartialEq, Eq)]

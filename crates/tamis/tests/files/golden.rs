@@ -480,3 +480,36 @@ fn every_kind_is_kept() {
         assert!(kinds.any(|k| k == kind), "no golden file of kind {kind}");
     }
 }
+
+/// Sizes are computed with them, so they must be the same on every system and in every language.
+#[test]
+fn functions_are_the_same_everywhere() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    };
+    let mut digests = [0u64; 4];
+    for _ in 0..1_000_000 {
+        let fraction = (next() >> 11) as f64 / (1u64 << 53) as f64;
+        let power = |exponent: u64| f64::from_bits((1023 + 10 - exponent) << 52);
+        let exponent = next() % 60;
+        let (large, small) = (fraction * power(exponent), fraction * power(exponent + 10));
+        let values = [
+            libm::exp(-large),
+            libm::expm1(-large),
+            libm::log(small),
+            libm::log1p(-small),
+        ];
+        for (digest, value) in digests.iter_mut().zip(values) {
+            *digest = digest.wrapping_mul(31).wrapping_add(value.to_bits());
+        }
+    }
+    let [exp, expm1, log, log1p] = digests.map(|digest| format!("{digest:016x}"));
+    let made = format!(
+        "{{ \"exp\": \"{exp}\", \"expm1\": \"{expm1}\", \"log\": \"{log}\", \"log1p\": \"{log1p}\" }}\n"
+    );
+    kept("functions.json", made.as_bytes());
+}

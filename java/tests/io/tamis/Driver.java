@@ -18,6 +18,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.SplittableRandom;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntPredicate;
 import java.util.stream.Collectors;
@@ -119,13 +120,20 @@ public final class Driver {
                 BitLayout layout = Plan.of(Kind.valueOf(words[1]), Long.parseLong(words[2]), Double.parseDouble(words[3]));
                 return layout.shape1() + " " + layout.shape2a() + " " + layout.shape2b() + " " + layout.bytes();
             }
-            case "math": { // FUNCTION BITS...: of doubles, to their bits
-                return Arrays.stream(words)
-                        .skip(2)
-                        .map(bits -> Double.longBitsToDouble(Long.parseUnsignedLong(bits, 16)))
-                        .map(x -> words[1].equals("log1p") ? Floats.log1p(x) : words[1].equals("expm1") ? Floats.expm1(x) : Floats.log(x))
-                        .map(y -> Long.toHexString(Double.doubleToRawLongBits(y)))
-                        .collect(Collectors.joining(" "));
+            case "math": { // FUNCTION: the digest of a million of its values
+                SplittableRandom chance = new SplittableRandom(1);
+                long digest = 0;
+                for (int i = 0; i < 1_000_000; i++) {
+                    double fraction = (chance.nextLong() >>> 11) * 0x1p-53;
+                    int exponent = (int) Long.remainderUnsigned(chance.nextLong(), 60);
+                    double large = fraction * Math.scalb(1.0, 10 - exponent);
+                    double small = fraction * Math.scalb(1.0, -exponent);
+                    double value = words[1].equals("exp") ? StrictMath.exp(-large)
+                            : words[1].equals("expm1") ? StrictMath.expm1(-large)
+                            : words[1].equals("log") ? Floats.log(small) : Floats.log1p(-small);
+                    digest = digest * 31 + Double.doubleToRawLongBits(value);
+                }
+                return String.format("%016x", digest);
             }
             case "make": { // OPTIONS KIND KEYS RATE FILE [LINES]
                 TamisFilter filter = made(words);

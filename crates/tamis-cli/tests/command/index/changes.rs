@@ -1,5 +1,6 @@
 //! Files, folders and indexes that change in ways that are hard to see.
 
+use super::logs::{id, log};
 use super::*;
 use memmap2::MmapMut;
 use std::path::Path;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// A request's id, 16 pseudo-random digits.
-fn id(number: u64) -> String {
+pub(super) fn id(number: u64) -> String {
     format!("{:016x}", (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// A log of about `bytes`, in which every request leaves three lines.
-fn log(file: u64, bytes: usize) -> String {
+pub(super) fn log(file: u64, bytes: usize) -> String {
     let mut text = String::new();
     for request in 0.. {
         if text.len() >= bytes {
