@@ -10,6 +10,8 @@ mod growing;
 mod layers;
 mod life;
 mod memory;
+mod names;
+mod pages;
 mod parts;
 mod periods;
 mod reading;

@@ -1,8 +1,6 @@
 //! Where a filter lives: its servers, database and name.
 
 mod parse;
-#[cfg(test)]
-mod tests;
 
 use crate::hide::looks_like_location;
 use crate::parameters::Parameters;
@@ -309,3 +307,6 @@ impl fmt::Display for Servers {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests;

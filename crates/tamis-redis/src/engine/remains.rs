@@ -4,7 +4,8 @@
 use super::reading::{is_wrong_type, read_testimony};
 use crate::body::foot;
 use crate::chunks::{FOOT, slot};
-use crate::engine::survey::{Role, scan};
+use crate::engine::names::Role;
+use crate::engine::pages::scan;
 use crate::link::Link;
 use crate::record::{LEN, Record, twin, witness};
 use crate::request::Request;

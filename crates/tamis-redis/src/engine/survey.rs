@@ -2,84 +2,24 @@
 
 use super::Engine;
 use super::fill::is_overfull;
+use super::names::Role;
+use super::pages::{ask_each, read, scan_page};
 use super::reading::{is_wrong_type, number, read_start, seconds_now};
 use crate::chunks::slot;
 use crate::link::Link;
 use crate::record::{LEN, MAGIC, Record, Stage, twin, witness};
-use crate::request::Request;
 use crate::survey::{Condition, Found, Node, Orphan, Share, Survey};
 use crate::wire::Wire;
 use crate::{Error, Options, Servers};
-use redis::{Cmd, FromRedisValue, Value};
+use redis::{Cmd, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// Keys that a server lists at once, and that are queried together.
-const PAGE: usize = 1000;
-/// The bytes allowed for a page of names, whatever else the database contains.
-const PAGE_BYTES: u64 = 1 << 24;
 
 /// Deletes a key that has been idle for this many seconds and has no expiry.
 const COLLECT: &str = "
 if redis.call('PTTL', KEYS[1]) ~= -1 then return 0 end
 if redis.call('OBJECT', 'IDLETIME', KEYS[1]) < tonumber(ARGV[1]) then return 0 end
 return redis.call('UNLINK', KEYS[1])";
-
-/// The role of a key, judged by its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// A chunk or the hash of the layers, with the filter's name and
-    /// generation.
-    Part(String, u64),
-    Twin(String),
-    Witness(String),
-    /// A key that expires by itself.
-    Passing,
-    /// Perhaps a record.
-    Other,
-}
-
-impl Role {
-    pub(super) fn of(key: &str) -> Self {
-        let generation = |text: &str| {
-            let sound = text.len() == 16 && text.bytes().all(|b| b.is_ascii_hexdigit());
-            sound.then(|| u64::from_str_radix(text, 16).ok()).flatten()
-        };
-        let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        // `{NAME}:…`
-        if let Some((name, rest)) = key.strip_prefix('{').and_then(|key| key.split_once("}:")) {
-            return match rest.split_once(':') {
-                None if rest == "tamis" => Self::Twin(name.into()),
-                None => generation(rest).map_or(Self::Other, |g| Self::Part(name.into(), g)),
-                Some((g, _)) if generation(g).is_some() => Self::Passing,
-                Some(_) => Self::Other,
-            };
-        }
-        // `NAME:{generation.i.j}`, of a window also `NAME:{generation.i.j}:pN`, or of
-        // a union `NAME:{generation.i.j}:ticket`.
-        let Some((name, rest)) = key.split_once(":{") else {
-            return Self::Other;
-        };
-        let Some((tag, behind)) = rest.split_once('}') else {
-            return Self::Other;
-        };
-        if behind.is_empty() && tag.strip_prefix("witness.").is_some_and(number) {
-            return Self::Witness(name.into());
-        }
-        let mut parts = tag.split('.');
-        let sound = (parts.next().and_then(generation))
-            .filter(|_| parts.next().is_some_and(number) && parts.next().is_some_and(number));
-        match (sound, behind) {
-            (Some(generation), behind)
-                if behind.is_empty() || behind.strip_prefix(":p").is_some_and(number) =>
-            {
-                Self::Part(name.into(), generation)
-            }
-            (Some(_), _) => Self::Passing,
-            (None, _) => Self::Other,
-        }
-    }
-}
 
 /// The parts that a name accounts for.
 enum Claim {
@@ -254,45 +194,6 @@ async fn walk<L: Link>(wire: &mut Wire<L>, nodes: &mut Vec<Node>) -> Result<Walk
         }
     }
     Ok(walk)
-}
-
-/// A page of a node's keys of this type, and the cursor of the next page.
-async fn scan_page<L: Link>(
-    wire: &mut Wire<L>,
-    node: u16,
-    kind: &str,
-    cursor: &str,
-) -> Result<(String, Vec<String>), Error> {
-    let scan = command!("SCAN", cursor, "COUNT", PAGE, "TYPE", kind);
-    let request = Request::new(node, &[scan]).answered_with(PAGE_BYTES);
-    let page = wire.ask_request("looking at all keys", request).await?;
-    let (next, keys): (String, Vec<Vec<u8>>) = read("SCAN", page)?;
-    // Our keys are text, so skip others.
-    let text = keys
-        .into_iter()
-        .filter_map(|key| String::from_utf8(key).ok());
-    Ok((next, text.collect()))
-}
-
-/// Collects a node's keys of this type, page by page, up to slightly more than
-/// `most`.
-pub(super) async fn scan<L: Link>(
-    wire: &mut Wire<L>,
-    node: u16,
-    kind: &str,
-    most: usize,
-    mut take_in: impl FnMut(Vec<String>) + Send,
-) -> Result<(), Error> {
-    let mut cursor = String::from("0");
-    for _ in 0..most.div_ceil(PAGE) {
-        let (next, keys) = scan_page(wire, node, kind, &cursor).await?;
-        take_in(keys);
-        if next == "0" {
-            break;
-        }
-        cursor = next;
-    }
-    Ok(())
 }
 
 impl Walk {
@@ -557,69 +458,4 @@ fn memory_usage(key: &str) -> Cmd {
 
 fn pttl(key: &str) -> Cmd {
     command!("PTTL", key)
-}
-
-/// The answers to one command for each key.
-async fn ask_each<L: Link>(
-    wire: &mut Wire<L>,
-    keys: &[String],
-    command: impl Fn(&str) -> Cmd,
-) -> Result<Vec<Value>, Error> {
-    let mut all = Vec::with_capacity(keys.len());
-    for some in keys.chunks(PAGE) {
-        let request = |key: &String| Request::new(slot(key), &[command(key)]);
-        let requests = some.iter().map(request).collect();
-        let answers = wire.ask("looking at keys", requests).await?;
-        all.extend(
-            answers
-                .into_iter()
-                .map(|mut answer| answer.pop().unwrap_or(Value::Nil)),
-        );
-    }
-    Ok(all)
-}
-
-fn read<T: FromRedisValue>(command: &str, value: Value) -> Result<T, Error> {
-    redis::from_redis_value(value).map_err(|error| Error::Corrupt {
-        key: command.into(),
-        reason: error.to_string(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_known_by_their_names() {
-        let part = |name: &str| Role::Part(name.into(), 0xab);
-        for (key, role) in [
-            ("seen:{00000000000000ab.0.17}", part("seen")),
-            ("a:b/c:{00000000000000ab.12.3}", part("a:b/c")),
-            ("{seen}:00000000000000ab", part("seen")),
-            ("seen:{00000000000000ab.0.17}:p1234", part("seen")),
-            ("seen:{00000000000000ab.0.17}:p-5", Role::Passing),
-            ("seen:{00000000000000ab.0.17}:p", Role::Passing),
-            ("{seen}:tamis", Role::Twin("seen".into())),
-            ("a:b:{witness.17}", Role::Witness("a:b".into())),
-            ("seen:{witness.17}:x", Role::Other),
-            ("seen:{witness.}", Role::Other),
-            ("{seen}:00000000000000ab:growing", Role::Passing),
-            (
-                "seen:{00000000000000ab.0.17}:0011223344556677",
-                Role::Passing,
-            ),
-            ("seen", Role::Other),
-            ("seen:{user1000}", Role::Other),
-            ("seen:{00000000000000ab.0}", Role::Other),
-            ("seen:{00000000000000ab.0.}", Role::Other),
-            ("seen:{00000000000000a.0.1}", Role::Other),
-            ("seen:{0000000000000+ab.0.1}", Role::Other),
-            ("{seen}:other", Role::Other),
-            ("{seen", Role::Other),
-            (":{", Role::Other),
-        ] {
-            assert_eq!(Role::of(key), role, "{key}");
-        }
-    }
 }
