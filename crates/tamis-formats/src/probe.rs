@@ -231,22 +231,8 @@ impl Probe {
                 let step = murmur::spark_32(key, first);
                 signed(hashes, first, step, |x| each(m.of(x)))
             }
-            Self::Spark2 { hashes, seed } => {
-                let first = murmur::spark_32(key, seed);
-                let step = i64::from(murmur::spark_32(key, first) as i32);
-                let first = i64::from(first as i32).wrapping_mul(i64::from(i32::MAX));
-                let first = first.wrapping_add(step) as u64;
-                sums(hashes, first, step as u64, |x| {
-                    each(m.of(positive(x as i64)))
-                })
-            }
-            Self::Dcso { hashes } => {
-                const PRIME: u64 = 18_446_744_073_709_551_557;
-                const G: u64 = 18_446_744_073_709_550_147;
-                let step = |x: u64| x.wrapping_mul(G) % PRIME;
-                let first = step(small::fnv1_64(key) % PRIME);
-                walk(hashes, first, step, |x| each(m.of(x)))
-            }
+            Self::Spark2 { hashes, seed } => spark2(hashes, seed, key, |x| each(m.of(x))),
+            Self::Dcso { hashes } => dcso(hashes, key, |x| each(m.of(x))),
             Self::Seeds { hash, ref seeds } => of_seeds(hash, seeds, m, key, |some| {
                 some.iter().all(|bit| each(*bit))
             }),
@@ -266,14 +252,7 @@ impl Probe {
                 hashes,
                 seed,
                 slice,
-            } => {
-                let mut start = 0;
-                npm(hashes, seed, key, |x| {
-                    let bit = start + m.of(x);
-                    start += slice;
-                    each(bit)
-                })
-            }
+            } => npm_slices(hashes, seed, slice, m, key, each),
             Self::NpmBloomfilter { hashes } => npm_bloomfilter(hashes, m, key, each),
             Self::FastbloomRs { hashes } => {
                 let hash = |seed| m.of(xxhash_rust::xxh3::xxh3_64_with_seed(key, seed));
@@ -288,14 +267,7 @@ impl Probe {
                     each(m.of((x as i64).unsigned_abs()))
                 })
             }
-            Self::Orc { hashes, integers } => {
-                let hash = if integers {
-                    small::wang_64(i64::from_le_bytes(key.try_into().unwrap_or_default()))
-                } else {
-                    murmur::orc_64(key, 104_729)
-                };
-                signed(hashes, hash as u32, (hash >> 32) as u32, |x| each(m.of(x)))
-            }
+            Self::Orc { hashes, integers } => orc(hashes, integers, key, |x| each(m.of(x))),
             Self::Abloom { blocks } => abloom(blocks, key, each),
             Self::Fastbloom {
                 hashes,
@@ -313,14 +285,25 @@ impl Probe {
                 let hash = hash ^ (hash as u32 >> 16) as i32;
                 (masks.iter()).all(|mask| u64::try_from(mask & hash).is_ok_and(&mut each))
             }
-            Self::LevelDb { hashes } => {
-                let first = small::leveldb_32(key);
-                let step = first.rotate_right(17);
-                let next = |x: u32| x.wrapping_add(step);
-                walk(hashes, first, next, |x| each(m.of(x.into())))
-            }
+            Self::LevelDb { hashes } => leveldb(hashes, key, |x| each(m.of(x))),
         }
     }
+}
+
+fn spark2(hashes: u64, seed: u32, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let first = murmur::spark_32(key, seed);
+    let step = i64::from(murmur::spark_32(key, first) as i32);
+    let first = i64::from(first as i32).wrapping_mul(i64::from(i32::MAX));
+    let first = first.wrapping_add(step) as u64;
+    sums(hashes, first, step as u64, |x| each(positive(x as i64)))
+}
+
+fn dcso(hashes: u64, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {
+    const PRIME: u64 = 18_446_744_073_709_551_557;
+    const G: u64 = 18_446_744_073_709_550_147;
+    let step = |x: u64| x.wrapping_mul(G) % PRIME;
+    let first = step(small::fnv1_64(key) % PRIME);
+    walk(hashes, first, step, each)
 }
 
 fn bits_and_blooms(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
@@ -369,6 +352,22 @@ fn npm(hashes: u64, seed: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) ->
     (0..hashes).all(|i| each(a + i * b + (i * i * i - i) / 6))
 }
 
+fn npm_slices(
+    hashes: u64,
+    seed: u64,
+    slice: u64,
+    m: &Modulus,
+    key: &[u8],
+    mut each: impl FnMut(u64) -> bool,
+) -> bool {
+    let mut start = 0;
+    npm(hashes, seed, key, |x| {
+        let bit = start + m.of(x);
+        start += slice;
+        each(bit)
+    })
+}
+
 /// FNV-1a of a string's 16-bit units, whose halves are signed numbers, and
 /// enhanced double hashing.
 fn npm_bloomfilter(
@@ -399,6 +398,22 @@ fn npm_bloomfilter(
         b = m.of(b + i + 1);
         each(now)
     })
+}
+
+fn orc(hashes: u64, integers: bool, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {
+    let hash = if integers {
+        small::wang_64(i64::from_le_bytes(key.try_into().unwrap_or_default()))
+    } else {
+        murmur::orc_64(key, 104_729)
+    };
+    signed(hashes, hash as u32, (hash >> 32) as u32, each)
+}
+
+fn leveldb(hashes: u64, key: &[u8], mut each: impl FnMut(u64) -> bool) -> bool {
+    let first = small::leveldb_32(key);
+    let step = first.rotate_right(17);
+    let next = |x: u32| x.wrapping_add(step);
+    walk(hashes, first, next, |x| each(x.into()))
 }
 
 fn abloom(blocks: u64, key: &[u8], each: impl FnMut(u64) -> bool) -> bool {

@@ -184,38 +184,44 @@ impl fmt::Display for Error {
             Self::Corrupt { key, reason } => {
                 write!(f, "{key}: not a valid Tamis filter in Redis: {reason}")
             }
-            Self::Unconfirmed { keys, of, reason } => {
-                write!(
-                    f,
-                    "no confirmation for {} of {of} {}: {reason}; ",
-                    keys.len(),
-                    if *of == 1 { "key" } else { "keys" }
-                )?;
-                write!(
-                    f,
-                    "unconfirmed keys may or may not be in the filter; send them again if adding \
-                     twice is harmless"
-                )
-            }
+            Self::Unconfirmed { keys, of, reason } => unconfirmed(f, keys.len(), *of, reason),
             Self::Server {
                 action,
                 node,
                 source,
-            } => {
-                let reason = source.to_string();
-                match node {
-                    Some(node) if !reason.contains(node) => {
-                        write!(f, "{action}: {node}: {reason}")
-                    }
-                    _ => write!(f, "{action}: {reason}"),
-                }
-            }
+            } => refused(f, action, node.as_deref(), source),
             Self::NoTls => {
                 f.write_str("this build has no TLS: tamis-redis lacks the feature `tls`")
             }
             Self::Certificates(reason) => f.write_str(reason),
             Self::Filter(error) => error.fmt(f),
         }
+    }
+}
+
+fn unconfirmed(f: &mut fmt::Formatter<'_>, keys: usize, of: usize, reason: &str) -> fmt::Result {
+    write!(
+        f,
+        "no confirmation for {keys} of {of} {}: {reason}; ",
+        if of == 1 { "key" } else { "keys" }
+    )?;
+    write!(
+        f,
+        "unconfirmed keys may or may not be in the filter; send them again if adding \
+         twice is harmless"
+    )
+}
+
+fn refused(
+    f: &mut fmt::Formatter<'_>,
+    action: &str,
+    node: Option<&str>,
+    source: &RedisError,
+) -> fmt::Result {
+    let reason = source.to_string();
+    match node {
+        Some(node) if !reason.contains(node) => write!(f, "{action}: {node}: {reason}"),
+        _ => write!(f, "{action}: {reason}"),
     }
 }
 

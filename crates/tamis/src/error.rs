@@ -210,18 +210,12 @@ impl fmt::Display for Error {
                 what,
                 expected,
                 got,
-            } => write!(
-                f,
-                "not a valid Tamis filter: {what}: expected {expected}, got {got}"
-            ),
+            } => not_valid(f, "filter", what, expected, got),
             Self::CorruptIndex {
                 what,
                 expected,
                 got,
-            } => write!(
-                f,
-                "not a valid Tamis index: {what}: expected {expected}, got {got}"
-            ),
+            } => not_valid(f, "index", what, expected, got),
             Self::NoSpec { spec, specs } => write!(
                 f,
                 "the index has no keys for {spec:?}: expected one of {specs:?}"
@@ -240,13 +234,7 @@ impl fmt::Display for Error {
                 what,
                 instead,
             } => write!(f, "{kind} filters can't be {what}: {instead}"),
-            Self::Full { entries, load } => write!(
-                f,
-                "the filter is full: {entries} entries take {:.1} % of its slots, and there is no \
-                 room for the key; nothing was changed; remove keys, or create a larger filter and \
-                 add all keys again",
-                load * 100.0
-            ),
+            Self::Full { entries, load } => full(f, *entries, *load),
             Self::TooManyCopies { copies } => write!(
                 f,
                 "the filter already holds {copies} copies of the key, and has room for no more; \
@@ -257,45 +245,16 @@ impl fmt::Display for Error {
                 "the {kind} filter can't be built: the keys' hashes are not evenly distributed; \
                  hash the keys themselves, or use another seed"
             ),
-            Self::Contradiction { count, .. } => write!(
-                f,
-                "{count} {} on both the block list and the allow list; \
-                 say which list wins",
-                if *count == 1 { "key is" } else { "keys are" }
-            ),
-            Self::Collision { .. } => write!(
-                f,
-                "collision: a key of the block list and a different key of the allow list have \
-                 the same hash, so no filter could tell them apart; somebody chose them so; \
-                 hash with a secret"
-            ),
+            Self::Contradiction { count, .. } => contradiction(f, *count),
+            Self::Collision { .. } => f.write_str(COLLISION),
             Self::Busy { path } => write!(
                 f,
                 "{}: another process is writing this filter; wait for it to finish",
                 path.display()
             ),
-            Self::Unclean { path } => {
-                match path {
-                    Some(path) => write!(f, "{}: ", path.display())?,
-                    None => write!(f, "filter: ")?,
-                }
-                write!(
-                    f,
-                    "was open for writing when the machine went down, so the last keys added may be \
-                     missing and it could give a false \"no\"; build it again from its keys, or \
-                     accept the loss and save it"
-                )
-            }
-            Self::KeyNeeded => write!(
-                f,
-                "the filter is keyed and its secret key is not in the file; \
-                 pass the key it was created with"
-            ),
-            Self::WrongKey => write!(
-                f,
-                "this is not the secret key the filter was created with; \
-                 every answer would be wrong"
-            ),
+            Self::Unclean { path } => unclean(f, path.as_deref()),
+            Self::KeyNeeded => f.write_str(KEY_NEEDED),
+            Self::WrongKey => f.write_str(WRONG_KEY),
             Self::Feature { feature, what } => write!(
                 f,
                 "the filter {what}, which this build does not support; enable the feature \
@@ -304,6 +263,59 @@ impl fmt::Display for Error {
             Self::Random(reason) => write!(f, "the system's random source failed: {reason}"),
         }
     }
+}
+
+const COLLISION: &str = "collision: a key of the block list and a different key of the allow list have \
+                         the same hash, so no filter could tell them apart; somebody chose them so; \
+                         hash with a secret";
+const KEY_NEEDED: &str = "the filter is keyed and its secret key is not in the file; \
+                          pass the key it was created with";
+const WRONG_KEY: &str = "this is not the secret key the filter was created with; \
+                         every answer would be wrong";
+
+fn not_valid(
+    f: &mut fmt::Formatter<'_>,
+    file: &str,
+    what: &str,
+    expected: &str,
+    got: &str,
+) -> fmt::Result {
+    write!(
+        f,
+        "not a valid Tamis {file}: {what}: expected {expected}, got {got}"
+    )
+}
+
+fn full(f: &mut fmt::Formatter<'_>, entries: u64, load: f64) -> fmt::Result {
+    write!(
+        f,
+        "the filter is full: {entries} entries take {:.1} % of its slots, and there is no \
+         room for the key; nothing was changed; remove keys, or create a larger filter and \
+         add all keys again",
+        load * 100.0
+    )
+}
+
+fn contradiction(f: &mut fmt::Formatter<'_>, count: u64) -> fmt::Result {
+    write!(
+        f,
+        "{count} {} on both the block list and the allow list; \
+         say which list wins",
+        if count == 1 { "key is" } else { "keys are" }
+    )
+}
+
+fn unclean(f: &mut fmt::Formatter<'_>, path: Option<&Path>) -> fmt::Result {
+    match path {
+        Some(path) => write!(f, "{}: ", path.display())?,
+        None => write!(f, "filter: ")?,
+    }
+    write!(
+        f,
+        "was open for writing when the machine went down, so the last keys added may be \
+         missing and it could give a false \"no\"; build it again from its keys, or \
+         accept the loss and save it"
+    )
 }
 
 impl std::error::Error for Error {

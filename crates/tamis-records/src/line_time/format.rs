@@ -224,27 +224,9 @@ impl Parts {
             Item::Month => self.month = digits(2)? as u8,
             Item::MonthName => self.month = stamp::month(bytes.first_chunk()?)?,
             Item::LongMonthName => {
-                const NAMES: [&str; 12] = [
-                    "January",
-                    "February",
-                    "March",
-                    "April",
-                    "May",
-                    "June",
-                    "July",
-                    "August",
-                    "September",
-                    "October",
-                    "November",
-                    "December",
-                ];
-                let is_it = |name: &&str| {
-                    let written = bytes.get(..name.len());
-                    written.is_some_and(|written| written.eq_ignore_ascii_case(name.as_bytes()))
-                };
-                let number = NAMES.iter().position(is_it)?;
-                self.month = number as u8 + 1;
-                return Some(NAMES[number].len());
+                let (month, len) = long_month(bytes)?;
+                self.month = month;
+                return Some(len);
             }
             Item::Day => self.day = digits(2)? as u8,
             Item::PaddedDay => {
@@ -326,6 +308,30 @@ impl Parts {
         let seconds = i64::from(hour * 3600 + self.minute * 60 + self.second);
         Some(day * DAY + seconds * SECOND + self.fraction - self.zone)
     }
+}
+
+/// The month whose whole name bytes begin with, and the length of that.
+fn long_month(bytes: &[u8]) -> Option<(u8, usize)> {
+    const NAMES: [&str; 12] = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ];
+    let is_it = |name: &&str| {
+        let written = bytes.get(..name.len());
+        written.is_some_and(|written| written.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let number = NAMES.iter().position(is_it)?;
+    Some((number as u8 + 1, NAMES[number].len()))
 }
 
 /// The number of leading bytes of this kind.

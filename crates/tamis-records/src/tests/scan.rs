@@ -78,9 +78,8 @@ fn times() -> LineTimes {
     LineTimes::new(None, Moment::from_secs(1_794_700_800))
 }
 
-/// Segments are adjacent, end at line ends, contain what they claim, and have only the keys of their lines.
-#[test]
-fn segments_are_whole_lines() {
+/// A line for each second, and a last one that has no end.
+fn a_long_log() -> Vec<u8> {
     let mut text = Vec::new();
     for line in 0..600_000u64 {
         writeln!(
@@ -92,6 +91,13 @@ fn segments_are_whole_lines() {
         .unwrap();
     }
     text.extend_from_slice(b"the last line has no end");
+    text
+}
+
+/// Segments are adjacent, end at line ends, contain what they claim, and have only the keys of their lines.
+#[test]
+fn segments_are_whole_lines() {
+    let text = a_long_log();
     let options = options(&["word"]);
     let specs: [KeySpec; 1] = ["word".parse().unwrap()];
     let progress = Arc::<Progress>::default();

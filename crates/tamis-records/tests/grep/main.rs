@@ -427,20 +427,13 @@ fn some_patterns_have_the_case_of_all() {
     assert_eq!(out, b"foo\n");
 }
 
-#[test]
-fn files_with_any_name_are_printed_one_after_the_other() {
-    let folder = tempfile::tempdir().unwrap();
-    let names = [&b"a.log"[..], b"b none.log", b"c \xff.log"].map(OsStr::from_bytes);
-    let texts = [&b"x\nfoo\ny\nz\nfoo\n"[..], b"bar\n", b"foo\nx\n"];
-    for (name, text) in names.iter().zip(texts) {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    let (patterns, plain) = foo();
+/// Options that matter when there are several files.
+fn of_several_files(plain: Options) -> [Options; 8] {
     let with_path = Options {
         with_path: true,
         ..plain
     };
-    for options in [
+    [
         with_path.clone(),
         Options {
             heading: true,
@@ -476,7 +469,19 @@ fn files_with_any_name_are_printed_one_after_the_other() {
             after: 1,
             ..with_path.clone()
         },
-    ] {
+    ]
+}
+
+#[test]
+fn files_with_any_name_are_printed_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [&b"a.log"[..], b"b none.log", b"c \xff.log"].map(OsStr::from_bytes);
+    let texts = [&b"x\nfoo\ny\nz\nfoo\n"[..], b"bar\n", b"foo\nx\n"];
+    for (name, text) in names.iter().zip(texts) {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let (patterns, plain) = foo();
+    for options in of_several_files(plain) {
         let matcher = Matcher::new(&patterns).unwrap();
         let mut search = Search::new(&matcher, &options);
         let (mut got, mut total) = (Vec::new(), Found::default());
