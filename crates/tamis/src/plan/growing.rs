@@ -334,7 +334,7 @@ pub(super) fn grown_to(growth: &mut Option<Growth>, keys: u64, rate: f64) -> Res
 pub(super) fn for_size(keys: u64, bytes: u64) -> Result<Grown, Error> {
     // A filter too large to exist doesn't fit, either.
     let fitting = |exponent: f64| {
-        let grown = for_rate(keys, libm::exp2(exponent)).ok();
+        let grown = for_rate(keys, libm::pow(2.0, exponent)).ok();
         grown.filter(|grown| grown.shape.body_len() <= bytes)
     };
     // A lower promise may take less if its last layer begins later. So scan all promises coarsely,
