@@ -50,7 +50,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// Claims a name with a record, its twin and the hash, unless the name is taken: by another filter,
 /// maybe a module's (0), by the twin of a filter whose record disappeared (2), or by something else
 /// (3).
-/// before its time (2), or something else than a filter (3).
 const CREATE: &str = "
 if redis.call('EXISTS', KEYS[1]) == 1 then
   local kind = redis.call('TYPE', KEYS[1]).ok

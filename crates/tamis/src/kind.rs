@@ -24,7 +24,7 @@ pub enum Kind {
     /// A finished block list with an allow list, never wrong about a key on
     /// either.
     Cascade = 8,
-    /// Generations of blocked filters, the oldest of which is forgotten: for a stream.
+    /// Fingerprints with the time at which they were seen, forgotten after a while: for streams.
     Window = 9,
 }
 
