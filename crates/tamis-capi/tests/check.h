@@ -1,4 +1,4 @@
-/* What the tests share: a check that says where it failed, and keys of all lengths. */
+/* What the tests share: checks that say where they failed. */
 #ifndef CHECK_H
 #define CHECK_H
 

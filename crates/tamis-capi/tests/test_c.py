@@ -24,6 +24,8 @@ TAMIS = pathlib.Path(os.environ.get("TAMIS", TARGET / "debug/tamis"))
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 SANITIZED = ["-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 COMPILERS = [(c, cpp) for c, cpp in [("gcc", "g++"), ("clang", "clang++")] if shutil.which(c)]
+# The tests in C that need nothing but a folder.
+PROGRAMS = ["test.c", "arguments.c"]
 # What a static Rust library needs of the system.
 SYSTEM = ["-lpthread", "-ldl", "-lm"]
 
@@ -79,7 +81,7 @@ def test_headers_compile_alone(compilers, header, tmp_path):
 
 
 @pytest.mark.parametrize("compilers", COMPILERS, ids=lambda c: c[0])
-@pytest.mark.parametrize("source", ["test.c", "test.cpp"])
+@pytest.mark.parametrize("source", [*PROGRAMS, "test.cpp"])
 def test_calls(compiled, compilers, source, tmp_path):
     assert run(compiled(source, compilers), cwd=tmp_path) == "all is well\n"
 
@@ -158,21 +160,21 @@ def test_installed(library, tmp_path):
     """As users link it: by pkg-config, shared and static."""
     run(CRATE / "install", tmp_path, env={**os.environ, "BUILT": str(library.parent)})
     path = {**os.environ, "PKG_CONFIG_PATH": str(tmp_path / "lib/pkgconfig")}
-    flags = run("pkg-config", "--cflags", "--libs", "tamis", env=path).split()
+    shared = run("pkg-config", "--cflags", "--libs", "tamis", env=path).split()
+    static = run("pkg-config", "--static", "--cflags", "--libs", "tamis", env=path).replace("-ltamis", "-l:libtamis.a").split()
     program = tmp_path / "test"
-    run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", TESTS / "test.c", *flags, "-lpthread", "-o", program)
-    dynamic = run("readelf", "-d", program)
-    assert "[libtamis.so.0]" in dynamic
-    here = tmp_path / "here"
-    here.mkdir()
-    assert run(program, cwd=here, env={**path, "LD_LIBRARY_PATH": str(tmp_path / "lib")}) == "all is well\n"
+    for source in PROGRAMS:
+        run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", TESTS / source, *shared, "-lpthread", "-o", program)
+        assert "[libtamis.so.0]" in run("readelf", "-d", program)
+        here = tmp_path / f"{source}-shared"
+        here.mkdir()
+        assert run(program, cwd=here, env={**path, "LD_LIBRARY_PATH": str(tmp_path / "lib")}) == "all is well\n"
 
-    static = run("pkg-config", "--static", "--cflags", "--libs", "tamis", env=path).replace("-ltamis", "-l:libtamis.a")
-    run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", TESTS / "test.c", *static.split(), "-o", program)
-    assert "libtamis" not in run("readelf", "-d", program)
-    here = tmp_path / "there"
-    here.mkdir()
-    assert run(program, cwd=here) == "all is well\n"
+        run("cc", "-std=c99", "-D_POSIX_C_SOURCE=200809L", TESTS / source, *static, "-o", program)
+        assert "libtamis" not in run("readelf", "-d", program)
+        here = tmp_path / f"{source}-static"
+        here.mkdir()
+        assert run(program, cwd=here) == "all is well\n"
 
     # All that tamis.h declares, and nothing else.
     declared = set(re.findall(r"\b(tamis_\w+)\(", (CRATE / "include/tamis.h").read_text().split("*/", 1)[1]))
