@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.Collection;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Predicate;
 
 /**
@@ -30,21 +29,12 @@ import java.util.function.Predicate;
  * returned.
  */
 public final class TamisFilter implements Predicate<byte[]> {
-    /** Keys whose cache misses overlap in {@link #mightContainAll}. */
-    private static final int BLOCK = 64;
-
     private final Header header;
     private final Hasher hasher;
     private final Layout layout;
     private final Words words;
     private final Probe asking;
-    /** Null if no keys can be added. */
-    private final Probe adding;
-
-    /** What the number of keys in the header has to be changed by. */
-    private final LongAdder newKeys = new LongAdder();
-
-    private volatile boolean keysUnknown;
+    private final Changes changes;
 
     private TamisFilter(Header header, Layout layout, Words words) {
         this.header = header;
@@ -52,9 +42,7 @@ public final class TamisFilter implements Predicate<byte[]> {
         this.layout = layout;
         this.words = words;
         asking = layout.asking(words);
-        boolean isWritable = layout instanceof BitLayout && words instanceof Words.OnHeap;
-        adding = isWritable ? new Adding((BitLayout) layout, ((Words.OnHeap) words).words, newKeys) : null;
-        keysUnknown = header.keys() == Header.KEYS_UNKNOWN;
+        changes = new Changes(header, layout, words);
     }
 
     /** Reads what the body says about itself. */
@@ -214,34 +202,12 @@ public final class TamisFilter implements Predicate<byte[]> {
         int answered = 0;
         for (byte[] key : keys) {
             hasher.hash(key, block);
-            if (block.length == BLOCK) {
-                answered = answer(block, answers, answered);
+            if (block.isFull()) {
+                answered = block.answer(asking, answers, answered);
             }
         }
-        answer(block, answers, answered);
+        block.answer(asking, answers, answered);
         return answers;
-    }
-
-    private int answer(HashBlock block, boolean[] answers, int answered) {
-        for (int i = 0; i < block.length; i++) {
-            answers[answered++] = asking.at(block.hi[i], block.lo[i]);
-        }
-        block.length = 0;
-        return answered;
-    }
-
-    /** Hashes of keys that are asked together. */
-    private static final class HashBlock extends Probe {
-        final long[] hi = new long[BLOCK];
-        final long[] lo = new long[BLOCK];
-        int length;
-
-        @Override
-        boolean at(long hi, long lo) {
-            this.hi[length] = hi;
-            this.lo[length++] = lo;
-            return true;
-        }
     }
 
     /**
@@ -264,7 +230,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      *     #putExact}
      */
     public boolean put(byte[] key) {
-        return hasher.hash(key, adding());
+        return hasher.hash(key, changes.adding());
     }
 
     /**
@@ -284,7 +250,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #put(byte[])}
      */
     public boolean put(long key) {
-        return hasher.hashExact(bytesOf(key), adding());
+        return hasher.hashExact(bytesOf(key), changes.adding());
     }
 
     /**
@@ -294,56 +260,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #put(byte[])}
      */
     public boolean putExact(byte[] key) {
-        return hasher.hashExact(key, adding());
-    }
-
-    /** Adds and counts. */
-    private static final class Adding extends Probe {
-        private final BitLayout layout;
-        private final long[] words;
-        private final LongAdder newKeys;
-
-        Adding(BitLayout layout, long[] words, LongAdder newKeys) {
-            this.layout = layout;
-            this.words = words;
-            this.newKeys = newKeys;
-        }
-
-        @Override
-        boolean of(byte[] key, long seed) {
-            return Xxh3.hash(key, seed, this);
-        }
-
-        @Override
-        boolean at(long hi, long lo) {
-            boolean isNew = layout.put(words, hi, lo);
-            if (isNew) {
-                newKeys.increment();
-            }
-            return isNew;
-        }
-    }
-
-    private Probe adding() {
-        if (adding != null) {
-            return adding;
-        }
-        throw new UnsupportedOperationException(cannot("added to"));
-    }
-
-    private String cannot(String what) {
-        switch (kind()) {
-            case BLOOM:
-            case BLOCKED:
-            case COUNTING:
-                return "the filter is open for asking only, and can't be " + what + ": load it (TamisFilter.load), change it and save it";
-            case FUSE:
-            case RIBBON:
-            case CASCADE:
-                return kind() + " filters can't be " + what + ": build it again from all keys, or create a blocked filter";
-            default:
-                return kind() + " filters can't be " + what + " in Java: use the command, Rust or Python, or create a blocked filter";
-        }
+        return hasher.hashExact(key, changes.adding());
     }
 
     /**
@@ -354,7 +271,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @throws UnsupportedOperationException if this is not a counting filter on the heap
      */
     public boolean remove(byte[] key) {
-        return hasher.hash(key, removing());
+        return hasher.hash(key, changes.removing());
     }
 
     /**
@@ -374,31 +291,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return as of {@link #remove(byte[])}
      */
     public boolean remove(long key) {
-        return hasher.hashExact(bytesOf(key), removing());
-    }
-
-    private Probe removing() {
-        if (kind() == Kind.BLOOM || kind() == Kind.BLOCKED) {
-            throw new UnsupportedOperationException(
-                    kind() + " filters can't be removed from: their bits are shared by many keys; use a cuckoo or a counting filter");
-        }
-        if (adding == null) {
-            throw new UnsupportedOperationException(cannot("removed from"));
-        }
-        var counting = (CountingLayout) layout;
-        return new Probe() {
-            @Override
-            boolean at(long hi, long lo) {
-                if (!counting.contains(words, hi, lo)) {
-                    return false;
-                }
-                counting.remove(((Words.OnHeap) words).words, hi, lo);
-                if (!counting.contains(words, hi, lo)) {
-                    newKeys.decrement();
-                }
-                return true;
-            }
-        };
+        return hasher.hashExact(bytesOf(key), changes.removing());
     }
 
     /**
@@ -438,18 +331,13 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @throws UnsupportedOperationException if no keys can be added to this filter
      */
     public void merge(TamisFilter other) {
-        adding();
+        changes.adding(); // throws unless keys can be added
         if (kind() != other.kind()) {
             throw Hasher.unlike("the kind", kind(), other.kind());
         }
-        var ours = (BitLayout) layout;
-        ours.checkLike(other.layout);
+        ((BitLayout) layout).checkLike(other.layout);
         hasher.checkLike(other.hasher);
-        keysUnknown = true; // a key may be in both
-        long[] changed = ((Words.OnHeap) words).words;
-        for (int i = 0; i < changed.length; i++) {
-            ours.unite(changed, i, other.words.get(i));
-        }
+        changes.unite(other.words);
     }
 
     /**
@@ -459,7 +347,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @return about how many different keys were added
      */
     public long approximateElementCount() {
-        long counted = countedKeys();
+        long counted = changes.countedKeys();
         if (counted == Header.KEYS_UNKNOWN) {
             return Math.round(layout.keysNow(words));
         }
@@ -525,7 +413,7 @@ public final class TamisFilter implements Predicate<byte[]> {
      * @throws IOException if it can't be written
      */
     public void save(Path file) throws IOException {
-        long counted = countedKeys();
+        long counted = changes.countedKeys();
         Replacement.write(file, header.holdsSecret(), out -> {
             var sum = new BodySum(layout.bytes(), counted);
             var piece = new byte[BodySum.PIECE];
@@ -550,7 +438,7 @@ public final class TamisFilter implements Predicate<byte[]> {
         if (length > Integer.MAX_VALUE - 8) {
             throw new IllegalStateException("bytes: expected at most 2 GB, got " + length + " bytes; save it to a file");
         }
-        long counted = countedKeys();
+        long counted = changes.countedKeys();
         var out = new byte[(int) length];
         var sum = new BodySum(layout.bytes(), counted);
         var piece = new byte[BodySum.PIECE];
@@ -562,23 +450,6 @@ public final class TamisFilter implements Predicate<byte[]> {
         }
         System.arraycopy(header.sealed(counted, sum.get()), 0, out, 0, Header.LENGTH);
         return out;
-    }
-
-    /** As a header has it, without a sign: neither below 0 nor above what it can say. */
-    private long countedKeys() {
-        long counted = layout.counted(words);
-        if (counted >= 0) {
-            return counted;
-        }
-        if (keysUnknown) {
-            return Header.KEYS_UNKNOWN;
-        }
-        long change = newKeys.sum();
-        counted = header.keys() + change;
-        if (change < 0 && Long.compareUnsigned(counted, header.keys()) > 0) {
-            return 0;
-        }
-        return change > 0 && Long.compareUnsigned(counted, header.keys()) < 0 ? Header.KEYS_UNKNOWN : counted;
     }
 
     private static byte[] bytesOf(long key) {
