@@ -247,11 +247,11 @@ debian_packages() {
         crates/tamis-cli/tests/debian && crates/tamis-capi/tests/debian
 }
 
-# Every target for a few seconds, from a seed of its own. Their own seeds are replayed by the tests. Not optimised:
+# Every target for a second, from a seed of its own (a workflow does it for longer). Their own seeds are replayed by the tests. Not optimised:
 # compiling would take longer than all runs.
 fuzz() {
     local -x CARGO_PROFILE_FUZZ_OPT_LEVEL=0 CARGO_PROFILE_FUZZ_DEBUG=0
-    .ci/fuzz build address && FUZZ_SANITIZER=address .ci/fuzz run 2
+    .ci/fuzz build address && FUZZ_SANITIZER=address .ci/fuzz run 1
 }
 
 # Their page is drawn from their results: a test of the command looks.
